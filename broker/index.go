@@ -396,16 +396,13 @@ func (x *index) nextFill() *fill {
 	if s, ok := x.order.(*standardOrder); ok && len(s.noisy) > 0 {
 		w.filling = x.nextAhead(s)
 	}
-	if w.filling != nil {
-		return w.filling
-	}
-
-	capacity := x.capacity()
-	if capacity > 0 && capacity >= x.order.size()/4 {
+	if capacity := x.capacity(); w.filling == nil && isWorthAFill(capacity, x.order.size()) {
 		w.filling = x.newFill(capacity)
 	}
 	return w.filling
 }
+
+func isWorthAFill(capacity, inMemory int) bool { return capacity > 0 && capacity >= inMemory/4 }
 
 const aheadKeys = 10_000
 
@@ -418,12 +415,13 @@ func (x *index) nextAhead(s *standardOrder) *fill {
 	}
 
 	capacity := x.capacityAhead(s)
-	if s.size() == 0 || capacity == 0 || capacity < s.quiet()/4 {
+	if s.size() == 0 || !isWorthAFill(capacity, s.quiet()) {
 		return nil
 	}
+
 	low := max(w.ahead, w.cursor)
-	late := w.behindDelays() && x.capacity() == 0
-	if low >= w.tail && !late {
+	readsLate := w.behindDelays() && x.capacity() == 0
+	if low >= w.tail && !readsLate {
 		return nil
 	}
 
@@ -431,7 +429,7 @@ func (x *index) nextAhead(s *standardOrder) *fill {
 	f.low = low
 	f.high = min(w.tail, low+aheadKeys)
 	f.without = s.noisyIDs()
-	f.due = late
+	f.due = readsLate
 	return f
 }
 
