@@ -60,21 +60,27 @@ func (c *changes) settingsFile(cfg *config.Config) (f settingsFile, err error) {
 func (c *changes) configuration() api.Configuration {
 	cfg, invalid := c.load(c.sources(c.currentBundle()))
 	f, unreadable := c.settingsFile(cfg)
-	shown := api.Configuration{File: f.place(), Exists: f.info != nil, Hash: f.hash(), Blocks: config.Blocks(),
-		Topics: config.Topics(), Queues: []api.ConfigQueue{}, Shared: c.desired.sharedSettings()}
-	lock := (*config.Option).Lock
+	shown := api.Configuration{File: f.place(), Exists: f.info != nil, Blocks: config.Blocks(), Topics: config.Topics(),
+		Queues: []api.ConfigQueue{}, Shared: c.desired.sharedSettings()}
 	if shown.Shared != nil {
 		f = c.desired.settingsFile()
-		shown.Hash = f.hash()
-		lock = sharedLock
 	}
+	shown.Hash = f.hash()
 	if err := cmp.Or(unreadable, invalid); err != nil {
 		shown.Problem = strings.ReplaceAll(err.Error(), "\n", "; ")
 	} else if change, err := c.pendingChange(); err == nil {
 		shown.Changes = pendingChanges(&change)
 	}
+	c.addOptions(&shown, &f)
+	return shown
+}
 
-	lockedFile := lockOfFile(&f, "http-path")
+func (c *changes) addOptions(shown *api.Configuration, f *settingsFile) {
+	lock := (*config.Option).Lock
+	if f.file.Shared {
+		lock = sharedLock
+	}
+	lockedFile := lockOfFile(f, "http-path")
 	explained := c.settings.explanations()
 	described := describedOptions(explained)
 	for i := range explained {
@@ -82,18 +88,17 @@ func (c *changes) configuration() api.Configuration {
 		locked := cmp.Or(lockedFile, lock(&e.Option, e.From))
 		o := c.configOption(&e.Option, described[i])
 		o.Locked = locked
-		if shown.Shared != nil {
+		if f.file.Shared {
 			c.describeShared(&o, e)
 		}
 		if e.Option.Name == "queues" {
-			o.Locked = cmp.Or(locked, lockOfFile(&f, "queues"))
+			o.Locked = cmp.Or(locked, lockOfFile(f, "queues"))
 			for _, q := range e.Queues {
-				shown.Queues = append(shown.Queues, c.configQueue(&f, &q, locked))
+				shown.Queues = append(shown.Queues, c.configQueue(f, &q, locked))
 			}
 		}
 		shown.Options = append(shown.Options, o)
 	}
-	return shown
 }
 
 func (c *changes) describeShared(o *api.ConfigOption, e *config.Explanation) {
@@ -165,26 +170,28 @@ func (c *changes) previewChange(change api.SettingsChange) (api.SettingsPreview,
 	return plan.SettingsPreview, err
 }
 
-func (c *changes) plan(change api.SettingsChange) (settingsPlan, error) {
-	plan := settingsPlan{shared: !change.This && c.desired.state != nil}
+func (c *changes) plan(change api.SettingsChange) (plan settingsPlan, err error) {
+	plan.shared = !change.This && c.desired.state != nil
 	if err := c.readOldSettings(&plan); err != nil {
-		return settingsPlan{}, refusedChange(change.Set, err)
+		return plan, refusedChange(change.Set, err)
 	}
 	if err := c.refuseLocked(change.Set, plan.shared); err != nil {
-		return settingsPlan{}, err
+		return plan, err
 	}
 
 	edited, err := config.EditFile(plan.old.file, change.Set)
 	if err != nil {
-		return settingsPlan{}, refusedChange(change.Set, err)
+		return plan, refusedChange(change.Set, err)
 	}
 	plan.new = edited.File
 	cfg, err := c.loadPlanned(&plan)
 	if err != nil {
-		return settingsPlan{}, refusedChange(change.Set, err)
+		return plan, refusedChange(change.Set, err)
 	}
-	if missing := missingQueues(change.Set, cfg); plan.shared && len(missing) > 0 {
-		return settingsPlan{}, &api.Error{Status: http.StatusBadRequest, Message: "the settings were not changed", Details: missing}
+	if plan.shared {
+		if err := refuse(missingQueues(change.Set, cfg)); err != nil {
+			return plan, err
+		}
 	}
 
 	plan.SettingsPreview = api.SettingsPreview{
@@ -294,17 +301,20 @@ func (c *changes) refuseLocked(set map[string]*string, shared bool) error {
 		}
 	}
 
+	return refuse(details)
+}
+
+func refuse(details []api.Detail) error {
 	if len(details) == 0 {
 		return nil
 	}
 	return &api.Error{Status: http.StatusBadRequest, Message: "the settings were not changed", Details: details}
 }
 
-// The settings file locks a queue's settings with the option queues.
 func (c *changes) lockText(explained []config.Explanation, name string, shared bool) string {
 	option, _, ofQueue := strings.Cut(name, " of ")
 	if ofQueue && !shared {
-		option = "queues"
+		option = "queues" // contains a queue's settings in the settings file
 	}
 	o, found := config.Lookup(option)
 	i := slices.IndexFunc(explained, func(e config.Explanation) bool { return e.Option.Name == o.Name })
@@ -314,21 +324,19 @@ func (c *changes) lockText(explained []config.Explanation, name string, shared b
 
 	var why string
 	switch {
-	case shared && ofQueue:
-		if o.PerQueue {
-			why = sharedLock(&o, config.Origin{})
-		}
-		o.Name = strconv.Quote(name)
-	case shared:
+	case shared && (!ofQueue || o.PerQueue):
 		why = sharedLock(&o, config.Origin{})
-	case ofQueue && c.setForAll(name):
+	case !shared && ofQueue && c.setForAll(name):
 		o.Name = strconv.Quote(name)
 		why = o.Lock(config.Origin{Layer: config.FromRegistry})
-	default:
+	case !shared:
 		why = o.Lock(explained[i].From)
 	}
 	if why == "" {
 		return ""
+	}
+	if shared && ofQueue {
+		o.Name = strconv.Quote(name)
 	}
 	return o.Name + " is locked: " + why
 }

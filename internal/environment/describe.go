@@ -175,8 +175,8 @@ func describedOptions(all []config.Explanation) (options []api.DescribedOption) 
 	for i := range all {
 		e := &all[i]
 		o := api.DescribedOption{Name: e.Option.Name, OptionValue: optionValue(e.Option.Name, e.Value, e.From)}
-		for _, set := range e.Chain {
-			if len(e.Chain) > 1 {
+		if len(e.Chain) > 1 {
+			for _, set := range e.Chain {
 				o.SetBy = append(o.SetBy, optionValue(o.Name, set.Value, set.Origin))
 			}
 		}

@@ -144,7 +144,7 @@ func (d *desired) apply() {
 
 // An empty name means all queues. If why.This is set, or without a desired state, only this instance pauses.
 func (d *desired) pause(ctx context.Context, name string, why api.Reason, by string) (api.Paused, error) {
-	lines, err := d.work.chosen(name) // fails until startup has set the state: the console serves earlier
+	lines, err := d.work.ofQueue(name) // fails until startup has set the state
 	if err != nil {
 		return api.Paused{}, err
 	}
@@ -162,7 +162,7 @@ func (d *desired) pause(ctx context.Context, name string, why api.Reason, by str
 }
 
 func (d *desired) resume(ctx context.Context, name string, this bool) (api.Paused, error) {
-	lines, err := d.work.chosen(name) // as in pause
+	lines, err := d.work.ofQueue(name) // as in pause
 	if err != nil {
 		return api.Paused{}, err
 	}

@@ -369,7 +369,9 @@ func (e *examiner) inspectCloud(ctx context.Context) {
 	}
 
 	e.inspectArchives(ctx)
-	e.checkPermissions(ctx, e.inspectSQS(ctx))
+	if err := e.checkPermissions(ctx, e.inspectSQS(ctx)); err != nil {
+		e.facts.Unchecked = err.Error()
+	}
 }
 
 func (e *examiner) inspectArchives(ctx context.Context) {
@@ -450,20 +452,19 @@ func (e *examiner) inspectSQS(ctx context.Context) (endpoint string) {
 	return endpoint
 }
 
-func (e *examiner) checkPermissions(ctx context.Context, sqs string) {
+// A server that is not AWS, with the SQS endpoint sqs, has no permissions to check.
+func (e *examiner) checkPermissions(ctx context.Context, sqs string) error {
 	iam, err := aws.OpenIAM(ctx, e.opts.aws())
 	if err != nil {
-		e.facts.Unchecked = err.Error()
-		return
+		return err
 	}
 	defer iam.Close()
 	if sqs != "" && !strings.Contains(sqs, ".amazonaws.com") && !iam.Configured() {
-		return
+		return nil
 	}
 	caller, err := iam.Caller(ctx)
 	if err != nil {
-		e.facts.Unchecked = err.Error()
-		return
+		return err
 	}
 
 	use := &cloud.Use{}
@@ -482,11 +483,11 @@ func (e *examiner) checkPermissions(ctx context.Context, sqs string) {
 	for _, statement := range cloud.PolicyFor(e.opts.Config, use).Statement {
 		for _, pattern := range statement.Resource {
 			if err := e.simulate(ctx, iam, caller, &statement, names.concrete(pattern)); err != nil {
-				e.facts.Unchecked = err.Error()
-				return
+				return err
 			}
 		}
 	}
+	return nil
 }
 
 func (e *examiner) simulate(ctx context.Context, iam *aws.IAM, caller aws.Caller, s *cloud.Statement, on string) error {

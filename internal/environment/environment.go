@@ -51,6 +51,7 @@ func New(opts Options) *Environment {
 	e.changes = &changes{opts: e.opts, life: e.life, settings: e.settings, work: e.work, programs: e.programs,
 		cron: e.cron, changing: make(chan struct{}, 1)}
 	e.changes.changing <- struct{}{}
+	e.changes.registry.Store(opts.Registry)
 	e.observe = e.newObserver()
 
 	e.members = &members{opts: e.opts, life: e.life, settings: e.settings, work: e.work, programs: e.programs, cron: e.cron,
@@ -59,25 +60,30 @@ func New(opts Options) *Environment {
 		changes: e.changes}
 	e.desired.follower = instances.SettingsFollower{Name: leader.ProcessName(), Apply: e.desired.applySettings, Changed: e.desired.apply,
 		Failed: e.desired.logUnread, Due: make(chan struct{}, 1)}
-	e.members.desired = e.desired
-	e.changes.desired = e.desired
-	e.changes.registry.Store(opts.Registry)
 	e.rollouts = &rollouts{opts: e.opts, life: e.life, settings: e.settings, work: e.work, programs: e.programs, cron: e.cron,
 		changes: e.changes, desired: e.desired}
-	e.members.rollouts = e.rollouts
-	e.desired.rollouts = e.rollouts
-	e.changes.rollouts = e.rollouts
-	e.cron.revision, e.cron.announce = e.desired.revision, e.members.announcement
+	e.connectCycles()
 
-	e.work.observe = e.observe
-	e.observe.members = e.members
-	e.cron.observe = e.observe
-	e.scale.members = e.members
-	e.scale.decided = e.observe.history.recordDecision
 	e.systemd = newServiceManager(e.opts, e.life, e.settings, e.work, func() bool {
 		return e.opts.QueuesOnly || !slices.ContainsFunc(e.observe.monitor.Live(), func(c health.Check) bool { return !c.OK })
 	})
 	return e
+}
+
+// connectCycles gives each part those that were built after it.
+func (e *Environment) connectCycles() {
+	e.work.observe = e.observe
+	e.cron.observe = e.observe
+	e.cron.revision = e.desired.revision
+	e.cron.announce = e.members.announcement
+	e.scale.members = e.members
+	e.scale.decided = e.observe.history.recordDecision
+	e.changes.desired = e.desired
+	e.changes.rollouts = e.rollouts
+	e.observe.members = e.members
+	e.members.desired = e.desired
+	e.members.rollouts = e.rollouts
+	e.desired.rollouts = e.rollouts
 }
 
 func (e *Environment) newObserver() *observer {

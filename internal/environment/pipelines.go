@@ -124,7 +124,7 @@ func (p *pipelines) recordReceiving(l *pipeline, g worker.GateChanged) {
 
 // pause pauses a queue, or all queues if name is "". The pause survives restarts.
 func (p *pipelines) pause(name string, pause instances.Pause) error {
-	lines, err := p.chosen(name)
+	lines, err := p.ofQueue(name)
 	if err == nil {
 		err = p.pauses.setQueues(lines, pause)
 	}
@@ -141,7 +141,7 @@ func (p *pipelines) pause(name string, pause instances.Pause) error {
 }
 
 func (p *pipelines) resume(name string) error {
-	lines, err := p.chosen(name)
+	lines, err := p.ofQueue(name)
 	if err == nil {
 		err = p.pauses.setQueues(lines, instances.Pause{})
 	}
@@ -167,28 +167,30 @@ func (p *pipelines) quiet(reason string) (paused bool, err error) {
 }
 
 func (p *pipelines) pauseAll(reason string) error {
-	lines, err := p.chosen("")
+	lines, err := p.ofQueue("")
 	for _, l := range lines {
 		l.setPause(byProcess, newPause(reason, ""))
 	}
 	return err
 }
 
-func (p *pipelines) chosen(name string) ([]*pipeline, error) {
-	if !isClosed(p.life.announced) {
-		return nil, errStarting
-	}
-	found := p.queues.named(name)
+// ofQueue returns all pipelines if name is "". It fails until they exist.
+func (p *pipelines) ofQueue(name string) ([]*pipeline, error) {
 	switch {
+	case !isClosed(p.life.announced):
+		return nil, errStarting
 	case len(p.all) == 0:
 		return nil, errors.New("this process has no worker and only serves queues")
-	case found != nil:
-		return []*pipeline{p.all[found.index]}, nil
-	case name != "":
+	case name == "":
+		return p.all, nil
+	}
+
+	found := p.queues.named(name)
+	if found == nil {
 		return nil, api.NewError(http.StatusNotFound, "this environment does not receive from "+name,
 			"it receives from "+strings.Join(p.queues.names(), ", "))
 	}
-	return p.all, nil
+	return []*pipeline{p.all[found.index]}, nil
 }
 
 func (p *pipelines) states(rates map[string]series.Rate) (workers []api.Worker, limits []api.Limit) {

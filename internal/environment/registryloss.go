@@ -1,6 +1,7 @@
 package environment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,28 +58,28 @@ func (r *registryLoss) watch(ctx context.Context, m *members) {
 // the registry is found. Receiving resumes only after reread succeeds.
 func (r *registryLoss) update(failing, limit time.Duration, reread func() error) (changed bool) {
 	before := r.text()
-	r.mu.Lock()
-	if !r.seeking.IsZero() {
-		failing = time.Since(r.seeking)
-	}
-	r.mu.Unlock()
-
-	reason := ""
+	reason := before
+	failing = cmp.Or(r.searched(), failing)
 	switch {
-	case limit == 0:
-	case failing >= limit:
+	case limit > 0 && failing >= limit:
 		reason = fmt.Sprintf("the shared registry has not responded for %s (registry-lost-after)", limit)
-	case before != "" && failing > 0:
-		reason = before
-	case before != "":
-		if err := reread(); err != nil {
-			reason = before
-		}
+	case limit == 0 || before != "" && failing == 0 && reread() == nil:
+		reason = ""
 	}
+
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.reason = reason
 	return reason != before
+}
+
+func (r *registryLoss) searched() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.seeking.IsZero() {
+		return 0
+	}
+	return time.Since(r.seeking)
 }
 
 func (m *members) stopWhileLost(reason string) {

@@ -71,28 +71,30 @@ func (s *sizing) openFleet(ctx context.Context) error {
 		return nil
 	}
 
-	log := s.opts.log("scale")
+	if s.fleet, err = fleet.Open(ctx, s.fleetOptions()); err != nil {
+		return fmt.Errorf("%w: --scale-target %s: %w", ErrSettings, s.target, err)
+	}
+	if !elected {
+		s.opts.log("scale").Warn("no leader elected, assuming that no other instance sets the size",
+			"hint", "give all instances the same --registry-table to elect a leader")
+	}
+	return nil
+}
+
+func (s *sizing) fleetOptions() fleet.Options {
 	set := s.settings.now()
 	gauge := s.gauge(false)
 	opts := fleet.Options{Region: s.opts.aws().Region,
 		Namespace: loadNamespace(set), CPUMetric: s.readsMetric(), Work: s.inFlight.Work, Drain: s.life.Drain,
 		Load: func() autoscale.Inputs { return s.members.combinedLoad(gauge, autoscale.Policy{}) }, Unprotected: set.ScaleInProtection == config.ProtectionOff,
-		IsLeader: s.cron.election.IsLeader, Log: log, LogSDK: s.opts.Logger.SDK, Protected: s.protection.set, Timing: s.fleetTiming,
+		IsLeader: s.cron.election.IsLeader, Log: s.opts.log("scale"), LogSDK: s.opts.Logger.SDK, Protected: s.protection.set, Timing: s.fleetTiming,
 	}
 	if group, found := strings.CutPrefix(s.target, config.ScaleGroup); found {
 		opts.Group = group
 	} else if service, found := strings.CutPrefix(s.target, config.ScaleService); found {
 		opts.Cluster, opts.Service, _ = strings.Cut(service, "/")
 	}
-	if s.fleet, err = fleet.Open(ctx, opts); err != nil {
-		return fmt.Errorf("%w: --scale-target %s: %w", ErrSettings, s.target, err)
-	}
-
-	if !elected {
-		log.Warn("no leader elected, assuming that no other instance sets the size",
-			"hint", "give all instances the same --registry-table to elect a leader")
-	}
-	return nil
+	return opts
 }
 
 func (s *sizing) readsMetric() bool {
@@ -150,7 +152,10 @@ func (s *sizing) newLoop(run context.Context) *autoscale.Loop {
 	case isService:
 		return s.fleetLoop(autoscale.LogEvents(log, "tasks of the service "+service), isGroup)
 	}
+	return s.adviceLoop(log)
+}
 
+func (s *sizing) adviceLoop(log *slog.Logger) *autoscale.Loop {
 	set := s.settings.now()
 	policy := scalePolicy(set, set.ScaleMinSize, set.ScaleMaxSize)
 	opts := autoscale.Options{Policy: policy, Interval: loadIntervalOf(loadInterval, policy)}
