@@ -170,22 +170,19 @@ func deploymentPlan(c *base.CLI, cmd *cobra.Command, args []string, f *generateF
 	if err != nil {
 		return nil, err
 	}
+	c.PrintWarnings(opts.Config.Warnings...)
 
-	cfg := opts.Config
-	c.PrintWarnings(cfg.Warnings...)
-	s := &cfg.Settings
-	p := &generate.Plan{Name: s.Name, Command: opts.Command, Folder: opts.Folder, Image: f.image,
-		TendrilImage: f.tendrilImage, Embedded: s.AnyEmbedded(), AWS: s.AnyOnSQS(), Region: s.Region, AppPort: s.Port,
-		Account: accountOf(s), ShutdownTimeout: s.ShutdownTimeout, AppGrace: s.AppGrace,
-		AppReadyTimeout: s.AppReadyTimeout}
-	p.Image = cmp.Or(p.Image, generate.Label(s.Name)+":1")
-	p.App = s.AnyToOwnApp()
-	if running := targetOf(s); running != nil && !p.App {
-		port, _ := strconv.Atoi(running.Port())
-		p.Beside = true
-		p.AppPort = cmp.Or(port, 80)
-	}
+	s := &opts.Config.Settings
+	p := &generate.Plan{Name: s.Name, App: s.AnyToOwnApp(), Command: opts.Command,
+		Image: cmp.Or(f.image, generate.Label(s.Name)+":1"), TendrilImage: f.tendrilImage, Embedded: s.AnyEmbedded(),
+		AWS: s.AnyOnSQS(), Region: s.Region, AppPort: s.Port, Account: accountOf(s), ShutdownTimeout: s.ShutdownTimeout,
+		AppGrace: s.AppGrace, AppReadyTimeout: s.AppReadyTimeout}
+	p.Runtime = runtimeOf(opts.Folder, p.App)
+	addApp(p, &opts, args)
+	return p, addArgs(c, p, &opts)
+}
 
+func addApp(p *generate.Plan, opts *environment.Options, args []string) {
 	fromBundle := p.App && opts.Bundle != nil
 	switch {
 	case len(opts.Command) > 0:
@@ -194,19 +191,17 @@ func deploymentPlan(c *base.CLI, cmd *cobra.Command, args []string, f *generateF
 		p.AppCommand = bundleCommand(opts.Bundle)
 	}
 
+	running := targetOf(&opts.Config.Settings)
 	switch {
-	case !p.App:
-		p.Folder = ""
 	case fromBundle && len(opts.Command) == 0 && isFile(args):
-		p.Folder = "/srv/" + s.Name
+		p.Folder = "/srv/" + p.Name
+	case p.App:
+		p.Folder = opts.Folder
+	case running != nil:
+		port, _ := strconv.Atoi(running.Port())
+		p.Beside = true
+		p.AppPort = cmp.Or(port, 80)
 	}
-
-	p.Runtime = runtimeOf(opts.Folder, p.App)
-	if err := addArgs(c, p, &opts); err != nil {
-		return nil, err
-	}
-
-	return p, nil
 }
 
 func bundleCommand(b *bundle.Bundle) string {
