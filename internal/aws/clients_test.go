@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"tendril/internal/registry"
 	"tendril/queue"
@@ -125,6 +126,7 @@ func TestCloseClosesIdleConnections(t *testing.T) {
 		transport := c.service.exchanger.transport
 		dial := transport.DialContext
 		closed := make(chan struct{})
+		transport.IdleConnTimeout = time.Hour
 		transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 			conn, err := dial(ctx, network, address)
 			return closeNotifier{conn, sync.OnceFunc(func() { close(closed) })}, err

@@ -275,9 +275,6 @@ func readFlag(r *sqswire.Reader) bool {
 }
 
 func storeResult(r *sqswire.Reader, results []entryResult, id string, result entryResult) {
-	if r.Failed() {
-		return
-	}
 	i, err := strconv.Atoi(id)
 	if err != nil || i < 0 || i >= len(results) {
 		r.Reject("an entry of the request")

@@ -2,6 +2,7 @@ package aws
 
 import (
 	"bytes"
+	"crypto/md5"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tendril/internal/sqsapi/sqswire"
 	"tendril/queue"
 )
 
@@ -52,6 +54,42 @@ func TestReadsEveryPartOfAMessage(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestMessagesKeepNothingOfThePreviousOne(t *testing.T) {
+	t.Parallel()
+	sums := fmt.Sprintf(`"MD5OfBody":"%x","MD5OfMessageAttributes":"%x"`, md5.Sum([]byte("x")),
+		sqswire.AttributesMD5([]queue.Attribute{{Name: "a", Type: "String", Value: "1"}}))
+	got, corrupt, err := readAnswer(t, `{"Messages":[{"MessageId":"first","ReceiptHandle":"r","Body":"x",`+sums+`,
+		"Attributes":{"SenderId":"AIDA","ApproximateReceiveCount":"3"},
+		"MessageAttributes":{"a":{"StringValue":"1","DataType":"String"}}},
+		{"MessageId":"second","Body":"y"},
+		{"MessageId":"third","Body":"z","MessageAttributes":{"b":{"StringValue":"1","DataType":"String"}},
+		"MessageAttributes":{"c":{"StringValue":"2","DataType":"String"}}}]}`)
+	want := []queue.Message{
+		{ID: "first", ReceiptHandle: "r", Body: "x", SenderID: "AIDA", ReceiveCount: 3,
+			Attributes: []queue.Attribute{{Name: "a", Type: "String", Value: "1"}}},
+		{ID: "second", Body: "y"},
+		{ID: "third", Body: "z", Attributes: []queue.Attribute{{Name: "c", Type: "String", Value: "2"}}},
+	}
+	if diff := cmp.Diff(want, got); err != nil || corrupt != nil || diff != "" {
+		t.Error(err, corrupt, diff)
+	}
+}
+
+func TestIncompleteMessageIsNotReportedAsCorrupt(t *testing.T) {
+	t.Parallel()
+	_, corrupt, err := readAnswer(t, `{"Messages":[{"MessageId":"1","MD5OfBody":"`+strings.Repeat("0", 32)+`","Body":"x"`)
+	if err == nil || corrupt != nil {
+		t.Errorf("%v, corrupt %q", err, corrupt)
+	}
+}
+
+func TestIncompleteRefusalHasNoCode(t *testing.T) {
+	t.Parallel()
+	if shape, message := readRefusal([]byte(`{"__type":"x#QueueDoesNotExist","message":"no"`)); shape+message != "" {
+		t.Errorf("%q %q", shape, message)
 	}
 }
 

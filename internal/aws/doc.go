@@ -10,8 +10,7 @@
 //	                              └──── proxy? ────> http.Transport <──── S3, Lambda
 //
 // The four frequent calls bypass the SDK's client, because its middleware costs as much as the rest of a delivery. Most
-// calls bypass http.Transport, which wakes two more goroutines per call (decision 0191) and does not resend a POST after
-// a kept connection accepted no byte (decision 0198).
+// calls bypass http.Transport (decisions 0191 and 0198).
 //
 // # Invariants
 //

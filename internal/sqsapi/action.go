@@ -57,7 +57,7 @@ func newAction[Request, Response any](f func(*exchange, *Request) (*Response, er
 	}
 }
 
-// admit sets x.queue if the request names one, authorizes the caller, and checks the required parameters.
+// admit sets x.queue if the request names one, and checks permission and required parameters.
 func (x *exchange) admit(request any, required wireFields) (err error) {
 	if about, ok := request.(interface{ queueName() (string, error) }); ok {
 		if x.queue, err = about.queueName(); err != nil {

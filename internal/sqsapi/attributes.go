@@ -98,7 +98,7 @@ const traceAttribute = "AWSTraceHeader"
 // maxTrace is in bytes. X-Ray's own headers are below 500.
 const maxTrace = 2048
 
-// traceHeader returns the only supported system attribute, or "". It does not share the request's memory.
+// traceHeader returns the only supported system attribute, or "".
 func (l attributeList) traceHeader() (header string, err error) {
 	system, err := l.toQueue()
 	for _, a := range system {
@@ -110,7 +110,7 @@ func (l attributeList) traceHeader() (header string, err error) {
 			return "", queue.Errorf(queue.CodeInvalidParameterValue,
 				"The message system attribute '%s' must be a non-empty String of at most %d bytes.", a.Name, maxTrace)
 		}
-		header = strings.Clone(a.Value)
+		header = strings.Clone(a.Value) // a.Value shares the request's memory
 	}
 	return header, err
 }

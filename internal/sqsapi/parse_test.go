@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"tendril/queue"
 )
@@ -314,6 +315,26 @@ func TestF3F4TraceHeader(t *testing.T) {
 		if message.TraceHeader != test.want || (answer.MD5OfMessageSystemAttributes != "") != test.digest {
 			t.Errorf("%s: header %q, digest %q", test.name, message.TraceHeader, answer.MD5OfMessageSystemAttributes)
 		}
+	}
+}
+
+func TestTraceHeaderDoesNotShareTheRequestsMemory(t *testing.T) {
+	t.Parallel()
+	value := "Root=1-explicit"
+	o := outgoing{MessageBody: "b", MessageSystemAttributes: attributeList{{name: traceAttribute, DataType: "String",
+		StringValue: &value}}}
+	if m, err := o.message(); err != nil || m.TraceHeader != value || unsafe.StringData(m.TraceHeader) == unsafe.StringData(value) {
+		t.Errorf("%q, %v", m.TraceHeader, err)
+	}
+}
+
+func TestLastOfDuplicateMembersMayBeNull(t *testing.T) {
+	t.Parallel()
+	in := &sendMessageRequest{}
+	err := parametersOf(reflect.TypeFor[sendMessageRequest](), "SendMessage").decodeJSON(
+		[]byte(`{"MessageBody":"x","DelaySeconds":1,"MessageBody":null,"DelaySeconds":null}`), in)
+	if err != nil || in.MessageBody != "" || in.DelaySeconds != nil {
+		t.Errorf("%+v, %v", in, err)
 	}
 }
 

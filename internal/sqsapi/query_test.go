@@ -17,6 +17,22 @@ import (
 	"tendril/queue"
 )
 
+func TestPartsOfAnAttributeMayBeScattered(t *testing.T) {
+	t.Parallel()
+	h := newHandler(t, nil)
+	mustCall(t, h, "CreateQueue", `{"QueueName":"jobs"}`)
+	w := query(t, h, "/", "Action=SendMessage&QueueUrl=jobs&MessageBody=x&MessageAttribute.1.Value.DataType=String&"+
+		"MessageAttribute.1.Name=a&MessageAttribute.1.Value.StringValue=y")
+	if w.Code != http.StatusOK {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	got := mustCall(t, h, "ReceiveMessage", `{"QueueUrl":"jobs","MessageAttributeNames":["All"]}`)
+	if !strings.Contains(got, `"MessageAttributes":{"a":{"StringValue":"y","DataType":"String"}}`) &&
+		!strings.Contains(got, `"MessageAttributes":{"a":{"DataType":"String","StringValue":"y"}}`) {
+		t.Errorf("received %s", got)
+	}
+}
+
 func query(t testing.TB, h http.Handler, target, form string) *httptest.ResponseRecorder {
 	t.Helper()
 	method := http.MethodGet

@@ -27,7 +27,7 @@ import (
 // the endpoint does not respond, the code is [queue.CodeUnreachable]; if it is not a registry,
 // [queue.CodeUnsupportedOperation]. After any other error, a write may have taken effect; it can be repeated.
 //
-// A call is repeated only if a kept connection was closed before the response. All methods are safe for concurrent use.
+// Calls are not retried, except after a kept connection was closed. All methods are safe for concurrent use.
 type RegistryClient struct {
 	endpoint string
 	scope    registry.Scope
@@ -327,7 +327,7 @@ func (c *RegistryClient) post(ctx context.Context, action string, body []byte) (
 
 	req.Header.Set("Content-Type", jsonType)
 	req.Header.Set("X-Amz-Target", registryPrefix+action)
-	req.Header["Idempotency-Key"] = nil // is not sent; net/http repeats the request if a kept connection was closed
+	req.Header["Idempotency-Key"] = nil // not sent; allows net/http that repetition
 	if c.token != "" {
 		req.Header.Set(registryToken, c.token)
 	}

@@ -274,6 +274,14 @@ func TestRegistryCallOnAClosedConnectionIsRepeated(t *testing.T) {
 	}
 }
 
+func TestRegistryAnswerOfAnotherFormIsNoResult(t *testing.T) {
+	t.Parallel()
+	c, _ := answering(t, 200, jsonType, `{"Won":true,"Current":{"Owner":5}}`)
+	if won, current, err := c.Swap(t.Context(), "l", queue.Lease{}, queue.Lease{Version: "v"}); won || err == nil {
+		t.Errorf("%v, %+v, %v", won, current, err)
+	}
+}
+
 func TestRegistryClientCodes(t *testing.T) {
 	t.Parallel()
 	c, _ := answering(t, 503, jsonType, `{"__type":"com.amazonaws.sqs#StorageFailed","message":"The disk"}`)

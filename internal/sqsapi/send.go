@@ -97,8 +97,7 @@ func batchSize(entries []sendEntry) (size int) {
 	return size
 }
 
-// prepare also returns the part of the answer that is known before the send. A trace header of the request is used if the
-// message has none.
+// prepare also returns the answer's digests.
 func (o *outgoing) prepare(requestTrace string) (message queue.Outgoing, answer accepted, err error) {
 	if message, err = o.message(); err != nil {
 		return message, answer, err
