@@ -37,7 +37,6 @@ func (c *Change) Explain(before []Explanation) []Explanation {
 	return now
 }
 
-// explainQueues describes the settings in force. Other queues need a restart.
 func (c *Change) explainQueues(before, now []QueueExplanation, waits func(string) bool) []QueueExplanation {
 	sameName := func(a, b QueueExplanation) bool { return a.Name == b.Name }
 	if !slices.EqualFunc(before, now, sameName) {

@@ -25,7 +25,6 @@ func derive(l *loader) {
 	deriveDataDir(l)
 }
 
-// deriveName prefers the environment's name to the folder's.
 func deriveName(l *loader) {
 	name, environment := l.origin("name"), l.origin("environment-name")
 	chosen := name.Layer > FromBundle

@@ -206,7 +206,6 @@ func (l *loader) cite(name string) string {
 	return fmt.Sprintf("%s (%s)", l.named(name), l.origin(name))
 }
 
-// why completes the sentence "NAME VALUE has no effect".
 func (l *loader) warnUnused(name, why, hint string) {
 	if l.isSet(name) {
 		l.warnValue(name, hint, "has no effect%s", why)

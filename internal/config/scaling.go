@@ -218,7 +218,6 @@ func deriveUnit(l *loader, unit string) {
 	}
 }
 
-// deriveUpperThreshold leaves room above a high lower threshold.
 func deriveUpperThreshold(l *loader, usual float64) {
 	s := l.s
 	distant := 3 * s.ScaleLowerThreshold

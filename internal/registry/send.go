@@ -184,7 +184,7 @@ func (r *Runs) settleSent(ctx context.Context, run *Run, p *pendingRun) (err err
 }
 
 // settle writes the run's record before the task's, so that after a crash in between, the next leader finds the run
-// settled. Without a message, the run counts as skipped, until the send's response arrives.
+// settled. Without a message, the run counts as skipped.
 func (r *Runs) settle(ctx context.Context, fence Fence, run *Run, record Record, message string) error {
 	err := r.update(ctx, fence, []Record{record}, func(_ int, stored Record) Record {
 		if record := runRecordOf(stored); record.Settled && (record.MessageID != "" || message == "") {

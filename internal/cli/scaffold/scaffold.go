@@ -161,7 +161,6 @@ func (f files) noteOfPort(script, variable string) string {
 	return ""
 }
 
-// packageManager prefers the manager named in package.json to the lock files.
 func (f files) packageManager(named string) string {
 	name, _, _ := strings.Cut(named, "@")
 	for _, known := range [][]string{{"pnpm", "pnpm-lock.yaml"}, {"bun", "bun.lock", "bun.lockb"}, {"yarn", "yarn.lock"}} {

@@ -180,12 +180,10 @@ func (e *Elector) reportFailure(err error, retry time.Duration) {
 	e.events.dispatch(func() { call(e.opts.Events.Failed, failure) })
 }
 
-// reportElected is called with the gate's lock held.
 func (e *Elector) reportElected(term int64) {
 	e.events.dispatch(func() { call(e.opts.Events.Elected, Elected{Name: e.opts.Name, Term: term}) })
 }
 
-// reportLost is called with the gate's lock held.
 func (e *Elector) reportLost(term int64, reason string) {
 	e.events.dispatch(func() { call(e.opts.Events.Lost, Lost{Name: e.opts.Name, Term: term, Reason: reason}) })
 	select {

@@ -187,7 +187,6 @@ func (s *Scheduler) skipReason(a *attempt, run *registry.Run) Reason {
 	return a.reason
 }
 
-// reasonOfAnnounced finds out whether this instance has delivered a run whose tries had no response.
 func (s *Scheduler) reasonOfAnnounced(run *registry.Run) Reason {
 	if s.history.hasMessage(run.Task, run.ScheduledAt) {
 		return ReasonAlready

@@ -83,7 +83,7 @@ func sameTask(a, b Task) bool {
 	return same && reflect.DeepEqual(a, b)
 }
 
-// SetPaused makes this instance skip a task's scheduled runs, or ends this. Skipped runs are not caught up.
+// SetPaused skips a task's scheduled runs on this instance. Skipped runs are not caught up.
 func (s *Scheduler) SetPaused(name string, paused bool) error {
 	s.mu.Lock()
 	if s.entry(name) == nil {

@@ -81,8 +81,7 @@ func expandMacro(words []string) ([]string, error) {
 	return strings.Fields(five), nil
 }
 
-// expand lists the values of a field. Even a * is expanded, because only a lone * leaves the choice of days to the other
-// field.
+// Even a * is expanded, because only a lone * leaves the choice of days to the other field.
 func (f field) expand(text string) (string, error) {
 	if text == "*" {
 		return text, nil

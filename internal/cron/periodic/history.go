@@ -67,7 +67,7 @@ func (h *history) addEnqueuedBefore(task string, at time.Time, messageID string)
 	h.findOrAdd(task, at, messageID)
 }
 
-// findOrAdd replaces the entry of a run that was reported as perhaps enqueued. The caller must hold mu.
+// The caller must hold mu.
 func (h *history) findOrAdd(task string, at time.Time, messageID string) *Run {
 	if r := h.find(task, at, messageID); r != nil {
 		return r

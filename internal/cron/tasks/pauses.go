@@ -44,7 +44,7 @@ type pauses struct {
 	known    atomic.Pointer[map[string]pause]
 
 	mu      sync.Mutex
-	changes int // by set
+	changes int
 }
 
 // all returns a map that is never modified.
@@ -55,7 +55,6 @@ func (p *pauses) all() map[string]pause {
 	return nil
 }
 
-// set changes a pause in the store and in the scheduler.
 func (p *pauses) set(ctx context.Context, s *periodic.Scheduler, task string, why pause, paused bool) error {
 	if p.store != nil {
 		if err := p.store.SetPaused(ctx, task, why.text(), paused); err != nil {
@@ -86,8 +85,7 @@ func (p *pauses) read(ctx context.Context) (map[string]pause, error) {
 	return pausesOf(texts), err
 }
 
-// refresh applies the stored pauses, unless one was changed during the read, which may not include the change. After
-// an error, the known pauses stay.
+// refresh ignores a read that may not include a change made meanwhile. After an error, the known pauses stay.
 func (p *pauses) refresh(ctx context.Context, s *periodic.Scheduler) error {
 	p.mu.Lock()
 	before := p.changes
@@ -117,7 +115,7 @@ func (p *pauses) follow(ctx context.Context, s *periodic.Scheduler) {
 			return
 		case <-tick:
 		}
-		_ = p.refresh(ctx, s) // the next read tries again
+		_ = p.refresh(ctx, s)
 	}
 }
 
@@ -126,6 +124,6 @@ func (p *pauses) apply(s *periodic.Scheduler, known map[string]pause) {
 	p.known.Store(&known)
 	for _, t := range s.Status() {
 		_, paused := known[t.Task.Name]
-		_ = s.SetPaused(t.Task.Name, paused) // fails for a task that a reload has removed
+		_ = s.SetPaused(t.Task.Name, paused)
 	}
 }
