@@ -194,18 +194,22 @@ func (a *arena) fill(n int) {
 
 func (a *arena) await(n int) []invoked {
 	a.t.Helper()
-	deadline := time.After(2 * time.Minute)
-	for {
+	const patience = 2 * time.Minute // for the next message, because moto is slow on a busy machine
+	before := 0
+	for deadline := time.After(patience); ; {
 		a.mu.Lock()
 		seen, news := a.invoked, a.news
 		a.mu.Unlock()
 		if len(seen) >= n {
 			return seen
 		}
+		if len(seen) > before {
+			before, deadline = len(seen), time.After(patience)
+		}
 		select {
 		case <-news:
 		case <-deadline:
-			a.t.Fatalf("only %d of %d messages reached the function", len(seen), n)
+			a.t.Fatalf("only %d of %d messages reached the function, and no other within %s", len(seen), n, patience)
 		}
 	}
 }
