@@ -45,7 +45,7 @@ type checkRun struct {
 	expectsFailure bool // see [Suite.Differs]
 	prefix         string
 	queues         int
-	short          time.Duration // for observed states; longer in each repetition
+	short          time.Duration // longer in each repetition
 
 	mu       sync.Mutex
 	failures []string
@@ -82,10 +82,22 @@ func seconds(d time.Duration) string { return strconv.Itoa(int(d / time.Second))
 
 func (e *checkRun) endValidity() { e.validUntil = time.Time{} }
 
-func (e *checkRun) errorf(format string, args ...any) {
+// act extends the state by d.
+func (e *checkRun) renewValidity(d time.Duration, act func()) {
+	until := time.Now().Add(d)
+	act()
+	e.checkValidity()
+	e.validUntil = until
+}
+
+func (e *checkRun) checkValidity() {
 	if !e.validUntil.IsZero() && !time.Now().Before(e.validUntil) {
 		panic(tooLate{})
 	}
+}
+
+func (e *checkRun) errorf(format string, args ...any) {
+	e.checkValidity()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.failures = append(e.failures, fmt.Sprintf(format, args...))
@@ -218,7 +230,7 @@ func (e *checkRun) soon() time.Duration {
 	if e.expectsFailure {
 		return 5 * time.Second
 	}
-	return longWait
+	return longestWait
 }
 
 func (e *checkRun) receive(q Queue, most int, wait time.Duration, visibility *time.Duration) []queue.Message {

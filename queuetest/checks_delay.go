@@ -48,12 +48,12 @@ var delayChecks = map[string]check{
 	},
 }
 
-const longWait = 20 * time.Second // the longest of SQS
+const longestWait = 20 * time.Second
 
 var pollChecks = map[string]check{
 	"D3 poll: the call's wait wins over the queue's": func(e *checkRun) {
-		q := e.create(attrs{"ReceiveMessageWaitTimeSeconds": seconds(longWait)})
-		e.within(longWait-time.Second, func(ctx context.Context) {
+		q := e.create(attrs{"ReceiveMessageWaitTimeSeconds": seconds(longestWait)})
+		e.within(longestWait-time.Second, func(ctx context.Context) {
 			got, err := q.Receive(ctx, queue.ReceiveRequest{Max: 1, Wait: new(time.Duration)})
 			if err != nil || len(got) > 0 {
 				e.errorf("a wait of 0 on a queue with 20 s: %s, %v", bodies(got), err)
@@ -61,9 +61,9 @@ var pollChecks = map[string]check{
 		})
 	},
 	"D3 poll: the queue's wait holds without another": func(e *checkRun) {
-		q := e.create(attrs{"ReceiveMessageWaitTimeSeconds": seconds(longWait)})
+		q := e.create(attrs{"ReceiveMessageWaitTimeSeconds": seconds(longestWait)})
 		time.AfterFunc(e.short, func() { e.sendLater(q, "b") })
-		e.within(longWait-time.Second, func(ctx context.Context) {
+		e.within(longestWait-time.Second, func(ctx context.Context) {
 			if got, err := q.Receive(ctx, queue.ReceiveRequest{Max: 1}); err != nil || len(got) != 1 {
 				e.errorf("a message was sent during the poll: received %s, %v", bodies(got), err)
 			}
@@ -72,8 +72,8 @@ var pollChecks = map[string]check{
 	"D4 poll: returns with the first message, does not wait to fill": func(e *checkRun) {
 		q := e.standard()
 		time.AfterFunc(e.short, func() { e.sendLater(q, "b") })
-		e.within(longWait-time.Second, func(ctx context.Context) {
-			got, err := q.Receive(ctx, queue.ReceiveRequest{Max: 10, Wait: new(longWait)})
+		e.within(longestWait-time.Second, func(ctx context.Context) {
+			got, err := q.Receive(ctx, queue.ReceiveRequest{Max: 10, Wait: new(longestWait)})
 			if err != nil || len(got) != 1 {
 				e.errorf("received %s, %v; want the message that was sent meanwhile", bodies(got), err)
 			}
