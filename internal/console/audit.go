@@ -62,7 +62,7 @@ func countMessages(answer any) (n int) {
 	return n
 }
 
-// Anyone who can reach the listener can cause refused actions, so only maxRefused per minute are recorded.
+// Anyone who reaches the listener can cause refused actions.
 const maxRefused = 60
 
 const maxReads = 1000

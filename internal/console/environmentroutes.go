@@ -280,8 +280,7 @@ type foundID struct {
 	hint  string
 }
 
-// fullID completes an abbreviated ID. It returns an error if the ID is ambiguous, or might be because some messages were
-// not searched.
+// fullID returns an error if the ID is ambiguous, or might be because some messages were not searched.
 func (e *environmentRoutes) fullID(ctx context.Context, start string, within time.Duration) (foundID, error) {
 	switch {
 	case len(start) >= len("00000000-0000-0000-0000-000000000000"):
@@ -313,7 +312,7 @@ func (e *environmentRoutes) fullID(ctx context.Context, start string, within tim
 	return found, nil
 }
 
-// idsStartingWith also returns the queue of a stored message, and whether all messages were searched.
+// name is the queue of a stored message; complete means that all messages were searched.
 func (e *environmentRoutes) idsStartingWith(ctx context.Context, start string, within time.Duration) (ids []string, name string, complete bool, err error) {
 	ids, err = e.recordedIDs(start)
 	if err != nil {

@@ -59,7 +59,7 @@ func (ds *Deliveries) AddExchange(one api.Exchange) {
 
 func sizeOf(x *api.Exchange) int { return len(x.Body) + len(x.AnswerBody) }
 
-// Exchange returns the latest recorded exchange of a message.
+// Exchange returns a message's latest exchange.
 func (ds *Deliveries) Exchange(id string) (api.Exchange, bool) {
 	x := &ds.exchanges
 	x.mu.Lock()

@@ -140,7 +140,7 @@ func parseState(text string) (broker.State, error) {
 	switch text {
 	case "", api.MessageVisible, api.MessageDelayed, api.MessageDamaged, string(broker.InFlight):
 		return broker.State(text), nil
-	case api.MessageInFlight: // the only state whose name differs
+	case api.MessageInFlight:
 		return broker.InFlight, nil
 	}
 	return "", api.BadRequest("unknown state "+strconv.Quote(text), "use visible (waiting), delayed, in_flight or damaged")

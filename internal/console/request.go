@@ -223,7 +223,7 @@ func parseWait(text string, most, fallback time.Duration) (time.Duration, error)
 	return wait, nil
 }
 
-// notNull returns a copy whose JSON is [] if the list is empty.
+// An empty list is [] in JSON.
 func notNull[T any](list []T) []T { return append([]T{}, list...) }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {

@@ -206,7 +206,7 @@ func (p *configurationPage) newRow(o api.ConfigOption, scopes []string) settingR
 	return row
 }
 
-// setStoredValue sets the value to edit, which a change of the file or registry replaces. The value in force may differ.
+// The value in force may differ.
 func (p *configurationPage) setStoredValue(row *settingRow) {
 	editedLayer := layerFile
 	if p.Shared != nil {

@@ -255,8 +255,7 @@ type confirmedAction struct {
 	most, rate int
 }
 
-// A form that acts on all matching messages must contain the newest message and the displayed count, and its filter
-// must equal the page's.
+// A form for all matching messages must have the newest message, the displayed count, and the page's filter.
 func readConfirmed(v *visit) (a confirmedAction, err error) {
 	if a.deadSelection, err = readDeadSelection(v.r.PostForm); err != nil {
 		return a, err
@@ -327,10 +326,9 @@ type bulkPage struct {
 
 const longCount = 20 * time.Second
 
-// A condition restricts the selected messages. Flag is that of 'tendril dead export'.
+// Flag is that of 'tendril dead export'.
 type condition struct{ Words, Flag, Value string }
 
-// Conditions returns nil if the messages are selected by ID.
 func (c *deadSelection) Conditions() (all []condition) {
 	if c.IDs != nil {
 		return nil
@@ -358,7 +356,7 @@ func timeText(t time.Time) string {
 	return t.Format(time.RFC3339)
 }
 
-// ExportCommand returns a command that exports the selected messages or, if they are selected by ID, the whole queue.
+// ExportCommand exports the whole queue if messages are selected by ID.
 func (p *bulkPage) ExportCommand() string {
 	command := "tendril dead export --queue " + terminal.ShellWord(p.Queue)
 	for _, c := range p.Conditions() {

@@ -74,10 +74,9 @@ func seconds(s float64) string {
 	return age(time.Duration(s * float64(time.Second)))
 }
 
-// secondsAgo describes the age of a report, which may have just arrived.
 func secondsAgo(s float64) string { return age(time.Duration(s*float64(time.Second))) + " ago" }
 
-// milliseconds rounds down: 59.999 s is not 60.00 s.
+// 59.999 s is not 60.00 s.
 func milliseconds(ms int64) string {
 	switch {
 	case ms < 1000:

@@ -19,7 +19,7 @@ const (
 
 type screenHandler struct{ screen *screen }
 
-// ServeHTTP writes nothing, because only the multiplexer's path values are of interest.
+// Only the multiplexer's path values are of interest.
 func (screenHandler) ServeHTTP(http.ResponseWriter, *http.Request) {}
 
 type livePage struct {
@@ -97,7 +97,7 @@ func (s *Site) screenAt(r *http.Request, path string) (*http.Request, *screen) {
 	if !isScreen {
 		return nil, nil
 	}
-	s.pages.ServeHTTP(nil, at) // sets the path values; screenHandler writes nothing
+	s.pages.ServeHTTP(nil, at) // sets the path values
 	return at, page.screen
 }
 

@@ -166,7 +166,7 @@ func (v *visit) queueRowsOf(st *api.Status) []queueRow {
 	return rows
 }
 
-// withoutDead omits dead-letter queues, because the rows of their source queues include their counts.
+// The rows of source queues include the counts of their dead-letter queues.
 func withoutDead(rows []queueRow) []queueRow {
 	return slices.DeleteFunc(slices.Clone(rows), func(q queueRow) bool { return q.Dead })
 }

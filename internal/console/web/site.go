@@ -26,16 +26,15 @@ type Options struct {
 
 // Site serves the pages. It is an [http.Handler].
 type Site struct {
-	opts    Options
-	log     *slog.Logger
-	mux     *http.ServeMux
-	pages   *http.ServeMux
-	streams atomic.Int64
-	buffers sync.Pool
-	curves  recentCurves
-	results results
-	// patience is how long a form waits for a deployment or a restart.
-	patience time.Duration
+	opts     Options
+	log      *slog.Logger
+	mux      *http.ServeMux
+	pages    *http.ServeMux
+	streams  atomic.Int64
+	buffers  sync.Pool
+	curves   recentCurves
+	results  results
+	patience time.Duration // of forms that deploy or restart
 }
 
 type screen struct {

@@ -16,7 +16,7 @@ import (
 // curvesFor is shorter than the five seconds between new points.
 const curvesFor = 2 * time.Second
 
-// All live pages can share the curves, because they are public.
+// The curves are public, so all live pages share them.
 type recentCurves struct {
 	mu     sync.Mutex
 	readAt time.Time
@@ -63,8 +63,7 @@ func firstKnown(v series.Values) int {
 	return len(v)
 }
 
-// isKnown reports whether a point has a value, rather than NaN.
-func isKnown(value float32) bool { return value == value }
+func isKnown(value float32) bool { return value == value } // not NaN
 
 func valuesFrom(v series.Values, start int) series.Values { return v[min(start, len(v)):] }
 

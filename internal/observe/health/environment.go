@@ -163,7 +163,7 @@ func (g *causeGroup) add(cause Cause, instance string) {
 	}
 }
 
-// extendTo makes the period that of both instances: an unknown start is the earliest, and a missing end the latest.
+// An unknown start is the earliest, a missing end the latest.
 func (g *causeGroup) extendTo(cause *Cause) {
 	if cause.Since.Before(g.Since) {
 		g.Since = cause.Since

@@ -69,9 +69,8 @@ type queueInputs struct {
 	LastFailed lastFailures
 	// NewDeadLetters and Expired cover the last five minutes.
 	NewDeadLetters, Expired int64
-	// OldDeadLetters means that the queue had dead letters at startup, and since then.
-	OldDeadLetters bool
-	Poll           pollFailure
+	OldDeadLetters          bool // at startup, and since then
+	Poll                    pollFailure
 }
 
 // Failure is a failed delivery.

@@ -50,14 +50,13 @@ type Monitor struct {
 	pollsMu sync.Mutex
 	polls   map[string]pollFailure
 
-	mu        sync.Mutex
-	smoother  smoother
-	host      Reading
-	shown     Status
-	increases increases
-	noLeader  time.Time
-	// hadDeadLetters has the value of OldDeadLetters for each queue.
-	hadDeadLetters map[string]bool
+	mu             sync.Mutex
+	smoother       smoother
+	host           Reading
+	shown          Status
+	increases      increases
+	noLeader       time.Time
+	hadDeadLetters map[string]bool // by queue
 
 	lastRound atomic.Pointer[time.Time]
 }
@@ -158,7 +157,7 @@ func (m *Monitor) Run(ctx context.Context) {
 	}
 }
 
-// Only rounds measure the machine and count in smoothing.
+// Only rounds measure the machine and smooth.
 func (m *Monitor) evaluate(now time.Time, round bool) (Report, appInputs) {
 	var host Reading
 	if round {

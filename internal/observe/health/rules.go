@@ -163,7 +163,7 @@ var (
 	replicaNumber = regexp.MustCompile(`-\d+$`)
 )
 
-// A failed deployment's output is not logged as a warning, so the remedy names its step or process.
+// A failed deployment's output is no warning, so the remedy names its step or process.
 func logsOfFailure(in *inputs) string {
 	failed := in.Deployment.Failed
 	if step := failedStep.FindStringSubmatch(failed); step != nil {

@@ -111,8 +111,7 @@ func (s smoother) ended(found []finding, now time.Time) (ended []finding) {
 	return ended
 }
 
-// smoothed returns a finding's cause with its smoothed status, and when the cause reached each rank. Callers omit
-// causes with rank Ok.
+// smoothed also returns when the cause reached each rank. Callers omit causes with rank Ok.
 func (s smoother) smoothed(f *finding, now time.Time) (Cause, starts) {
 	ranks, first := s.ranksOf(f.id(), now)
 	start := s.starts[f.id()]

@@ -8,7 +8,7 @@ import (
 
 type sinkStats struct {
 	sink string
-	// The data of failed calls may have been sent by a later call.
+	// A later call may have sent the data.
 	errors  int64
 	dropped int64 // spans or statistic sets
 }

@@ -119,7 +119,7 @@ func sendWorkers(out samples, workers []WorkerStatus) {
 	}
 }
 
-// sendQueues omits queues beyond the limit, because a partial sum would mislead.
+// Queues beyond the limit are omitted: a partial sum would mislead.
 func sendQueues(out samples, queues []Queue, names *boundedNames) {
 	for _, q := range queues {
 		if names.label(q.Name) != q.Name {
