@@ -33,7 +33,7 @@ func (f *facts) open(context.Context) error {
 		return fmt.Errorf("finding the get-config program: %w", err)
 	}
 	dir := s.DataDir
-	if s.Console == config.Off && f.queues.broker == nil { // the data directory is not claimed
+	if !f.queues.ownsDataDir() {
 		dir = ""
 	}
 	uid, gid, err := readerIDs(s)
