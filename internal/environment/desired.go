@@ -162,7 +162,7 @@ func (d *desired) pause(ctx context.Context, name string, why api.Reason, by str
 }
 
 func (d *desired) resume(ctx context.Context, name string, this bool) (api.Paused, error) {
-	lines, err := d.work.ofQueue(name) // as in pause
+	lines, err := d.work.ofQueue(name)
 	if err != nil {
 		return api.Paused{}, err
 	}

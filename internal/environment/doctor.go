@@ -452,14 +452,14 @@ func (e *examiner) inspectSQS(ctx context.Context) (endpoint string) {
 	return endpoint
 }
 
-// A server that is not AWS, with the SQS endpoint sqs, has no permissions to check.
-func (e *examiner) checkPermissions(ctx context.Context, sqs string) error {
+func (e *examiner) checkPermissions(ctx context.Context, sqsEndpoint string) error {
 	iam, err := aws.OpenIAM(ctx, e.opts.aws())
 	if err != nil {
 		return err
 	}
 	defer iam.Close()
-	if sqs != "" && !strings.Contains(sqs, ".amazonaws.com") && !iam.Configured() {
+	isAWS := sqsEndpoint == "" || strings.Contains(sqsEndpoint, ".amazonaws.com")
+	if !isAWS && !iam.Configured() {
 		return nil
 	}
 	caller, err := iam.Caller(ctx)

@@ -451,7 +451,6 @@ type chooseVersion func(current *instances.AppVersion) (instances.AppVersion, in
 var errDeployedMeanwhile = api.NewError(http.StatusConflict, "nothing was deployed: another version was deployed meanwhile",
 	"'tendril versions' lists the deployed versions; repeat the command to replace the current one")
 
-// replaceable returns the app's versions, unless a rollout is in progress or an instance would not follow one.
 func (r *rollouts) replaceable(ctx context.Context, leases instances.Store) (*instances.App, error) {
 	now, err := r.desired.state.Refresh(ctx, leases)
 	if err != nil {

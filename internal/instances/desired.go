@@ -31,13 +31,13 @@ type Desired struct {
 	unknown unknownFields
 }
 
-// UnmarshalJSON preserves fields added by later versions.
+// UnmarshalJSON keeps unknown fields.
 func (d *Desired) UnmarshalJSON(text []byte) error {
 	type plain Desired
 	return d.unknown.decode(text, (*plain)(d))
 }
 
-// MarshalJSON includes the preserved fields.
+// MarshalJSON includes unknown fields.
 func (d Desired) MarshalJSON() ([]byte, error) {
 	type plain Desired
 	return d.unknown.encode(plain(d))
@@ -61,7 +61,7 @@ func (p *Pause) UnmarshalJSON(text []byte) error {
 	return p.unknown.decode(text, (*plain)(p))
 }
 
-// MarshalJSON includes the preserved fields.
+// MarshalJSON includes unknown fields.
 func (p Pause) MarshalJSON() ([]byte, error) {
 	type plain Pause
 	return p.unknown.encode(plain(p))
@@ -84,13 +84,13 @@ type Settings struct {
 	unknown unknownFields
 }
 
-// UnmarshalJSON preserves fields added by later versions.
+// UnmarshalJSON keeps unknown fields.
 func (s *Settings) UnmarshalJSON(text []byte) error {
 	type plain Settings
 	return s.unknown.decode(text, (*plain)(s))
 }
 
-// MarshalJSON includes the preserved fields.
+// MarshalJSON includes unknown fields.
 func (s Settings) MarshalJSON() ([]byte, error) {
 	type plain Settings
 	return s.unknown.encode(plain(s))
@@ -106,13 +106,13 @@ type SettingsRollout struct {
 	unknown unknownFields
 }
 
-// UnmarshalJSON preserves fields added by later versions.
+// UnmarshalJSON keeps unknown fields.
 func (r *SettingsRollout) UnmarshalJSON(text []byte) error {
 	type plain SettingsRollout
 	return r.unknown.decode(text, (*plain)(r))
 }
 
-// MarshalJSON includes the preserved fields.
+// MarshalJSON includes unknown fields.
 func (r SettingsRollout) MarshalJSON() ([]byte, error) {
 	type plain SettingsRollout
 	return r.unknown.encode(plain(r))

@@ -22,13 +22,13 @@ type App struct {
 	unknown unknownFields
 }
 
-// UnmarshalJSON preserves fields added by later versions.
+// UnmarshalJSON keeps unknown fields.
 func (a *App) UnmarshalJSON(text []byte) error {
 	type plain App
 	return a.unknown.decode(text, (*plain)(a))
 }
 
-// MarshalJSON includes the preserved fields.
+// MarshalJSON includes unknown fields.
 func (a App) MarshalJSON() ([]byte, error) {
 	type plain App
 	return a.unknown.encode(plain(a))
@@ -52,13 +52,13 @@ type AppVersion struct {
 	unknown unknownFields
 }
 
-// UnmarshalJSON preserves fields added by later versions.
+// UnmarshalJSON keeps unknown fields.
 func (v *AppVersion) UnmarshalJSON(text []byte) error {
 	type plain AppVersion
 	return v.unknown.decode(text, (*plain)(v))
 }
 
-// MarshalJSON includes the preserved fields.
+// MarshalJSON includes unknown fields.
 func (v AppVersion) MarshalJSON() ([]byte, error) {
 	type plain AppVersion
 	return v.unknown.encode(plain(v))
@@ -78,13 +78,13 @@ type Rollout struct {
 	unknown unknownFields
 }
 
-// UnmarshalJSON preserves fields added by later versions.
+// UnmarshalJSON keeps unknown fields.
 func (r *Rollout) UnmarshalJSON(text []byte) error {
 	type plain Rollout
 	return r.unknown.decode(text, (*plain)(r))
 }
 
-// MarshalJSON includes the preserved fields.
+// MarshalJSON includes unknown fields.
 func (r Rollout) MarshalJSON() ([]byte, error) {
 	type plain Rollout
 	return r.unknown.encode(plain(r))
@@ -132,7 +132,7 @@ func (a *App) Restorable() (kept []AppVersion) {
 	return kept
 }
 
-// Unneeded returns the digests of archives that no version needs after the rollout in progress, however it ends.
+// Unneeded returns digests that no version needs, however the rollout in progress ends.
 func (a *App) Unneeded() (digests []string) {
 	failed := a.fail("failed")
 	needed := append(failed.Restorable(), a.Current, *a.Next)
@@ -161,7 +161,7 @@ func (a App) begin(v AppVersion, how Rollout) App {
 	return a
 }
 
-// NextNumber returns the next version's number, which changes when a rollout ends.
+// NextNumber changes when a rollout ends.
 func (a *App) NextNumber() int {
 	next := a.Current.Number + 1
 	for _, old := range a.Earlier {

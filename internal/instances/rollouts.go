@@ -21,7 +21,7 @@ const (
 var (
 	// ErrDeployAborted means that the deployment was aborted, or that the instance is stopping.
 	ErrDeployAborted = errors.New("the deployment was aborted")
-	// ErrDeployLater means that the deployment may succeed later, for example once the archive can be read.
+	// ErrDeployLater means that the deployment may succeed later.
 	ErrDeployLater = errors.New("the deployment is repeated")
 )
 
@@ -43,7 +43,7 @@ type Rollouts struct {
 
 	// These are used only by Run.
 	conductor Conductor
-	begun     int // rollout for which RolloutOptions.Begun was called
+	begun     int // reported to RolloutOptions.Begun
 
 	wake    chan struct{}
 	deploys sync.WaitGroup
@@ -85,7 +85,7 @@ func (f *Fleet) records(ctx context.Context) ([]Instance, error) {
 type RolloutOptions struct {
 	*Fleet
 	Active func() bool
-	// Begun is called on the leader for each rollout, which does not continue before it returns.
+	// Begun is called on the leader before the first batch.
 	Begun func(context.Context, *App)
 	// Changed is called after this instance changes the desired state, Finished if that ends a rollout.
 	Changed  func()
@@ -151,7 +151,7 @@ func (r *Rollouts) advance(ctx context.Context, o *RolloutOptions) {
 	}
 }
 
-// begin reads the registry first, because the known rollout may have been aborted some seconds ago.
+// The known rollout may have been aborted some seconds ago.
 func (r *Rollouts) begin(ctx context.Context, o *RolloutOptions) bool {
 	now, err := r.state.Refresh(ctx, o.Store)
 	if err != nil || now.App == nil || now.App.Next == nil {
@@ -232,7 +232,6 @@ func (r *Rollouts) followDesired(ctx context.Context, o *RolloutOptions) {
 	}
 }
 
-// The version stays unknown until this instance runs the desired one.
 func (r *Rollouts) resolveUnknown(ctx context.Context, o *RolloutOptions) {
 	r.mu.Lock()
 	unknown := r.unknown
