@@ -327,7 +327,6 @@ func (c *RegistryClient) post(ctx context.Context, action string, body []byte) (
 
 	req.Header.Set("Content-Type", jsonType)
 	req.Header.Set("X-Amz-Target", registryPrefix+action)
-	req.Header["Idempotency-Key"] = nil // not sent; allows net/http that repetition
 	if c.token != "" {
 		req.Header.Set(registryToken, c.token)
 	}
@@ -336,6 +335,7 @@ func (c *RegistryClient) post(ctx context.Context, action string, body []byte) (
 			return 0, nil, queue.Errorf(queue.CodeUnreachable, "The request to the registry cannot be signed: %w.", err)
 		}
 	}
+	req.Header["Idempotency-Key"] = nil // neither signed nor sent; allows net/http that repetition
 
 	resp, err := c.http.Do(req)
 	if err == nil {

@@ -274,6 +274,31 @@ func TestRegistryCallOnAClosedConnectionIsRepeated(t *testing.T) {
 	}
 }
 
+func TestRegistryClientSignsOnlyHeadersThatItSends(t *testing.T) {
+	t.Parallel()
+	var signed, received http.Header
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		received = r.Header
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	t.Cleanup(s.Close)
+	sign := func(r *http.Request, _ []byte) error { signed = r.Header.Clone(); return nil }
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	t.Cleanup(transport.CloseIdleConnections)
+	c := NewRegistryClient(s.URL, registry.Scope{}, Identity{Sign: sign}, &http.Client{Transport: transport})
+	if _, err := c.Read(t.Context(), "l"); err == nil {
+		t.Error("no error")
+	}
+	if len(signed) == 0 {
+		t.Error("nothing was signed")
+	}
+	for name := range signed {
+		if received[name] == nil {
+			t.Errorf("%s was signed, and not sent", name)
+		}
+	}
+}
+
 func TestRegistryAnswerOfAnotherFormIsNoResult(t *testing.T) {
 	t.Parallel()
 	c, _ := answering(t, 200, jsonType, `{"Won":true,"Current":{"Owner":5}}`)
