@@ -19,14 +19,14 @@ const MaxSize = 512 << 20
 
 // Store is shared by all instances. It is safe for concurrent use.
 type Store interface {
-	// Put is all or nothing, and may replace an archive.
+	// Put is atomic, and may replace an archive.
 	Put(ctx context.Context, name string, archive io.ReaderAt, size int64) error
 	// Get's error wraps [fs.ErrNotExist] if the archive does not exist.
 	Get(ctx context.Context, name string, w io.Writer) error
 	Delete(ctx context.Context, name string) error
 }
 
-// Name returns the name of an environment's archive with a digest.
+// Name returns the archive name for an environment and a digest.
 func Name(environment, digest string) string {
 	safe := strings.Map(func(c rune) rune {
 		switch {
@@ -38,7 +38,7 @@ func Name(environment, digest string) string {
 	return safe + "-" + digest + ".zip"
 }
 
-// Digest returns a file's SHA-256 digest in hexadecimal, and its size.
+// Digest returns a file's SHA-256 digest in hexadecimal, and its size. A size above [MaxSize] is an error.
 func Digest(path string) (digest string, size int64, err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -57,7 +57,7 @@ func Digest(path string) (digest string, size int64, err error) {
 	return hex.EncodeToString(sum.Sum(nil)), size, nil
 }
 
-// Fetch downloads an archive to path, unless path already has the digest.
+// Fetch downloads an archive to path, unless the file there already has the digest.
 func Fetch(ctx context.Context, from Store, name, digest string, size int64, path string) error {
 	if have, _, err := Digest(path); err == nil && have == digest {
 		return nil
@@ -87,7 +87,7 @@ func replaceFile(path string, write func(*os.File) error) error {
 	return os.Rename(file.Name(), path)
 }
 
-// ErrOtherContent means that a stored archive has a different digest.
+// ErrOtherContent means that a stored archive has a different size or digest.
 var ErrOtherContent = errors.New("the stored archive does not match the version's digest: it was changed or is incomplete")
 
 type verifier struct {

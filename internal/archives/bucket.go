@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Objects are the Amazon S3 calls of a [Bucket].
+// Objects is the Amazon S3 API that a [Bucket] uses.
 type Objects interface {
 	Put(ctx context.Context, bucket, key string, contents io.ReaderAt, size int64) error
 	// Get's error has the code queue.CodeResourceNotFound if the object or bucket does not exist.

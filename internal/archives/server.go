@@ -17,12 +17,13 @@ import (
 
 const chunkSize = 1 << 20
 
-// Chunks are the calls to the tendril that serves a queue.
+// Chunks is the archive API of the tendril that serves the queue.
 type Chunks interface {
-	// All chunks of an upload have the same upload ID. The archive of size bytes exists after the last one.
+	// WriteArchive stores a chunk. All chunks of an upload have the same upload ID. The last chunk, which ends at size,
+	// completes the archive.
 	WriteArchive(ctx context.Context, name, upload string, offset, size int64, data []byte) error
-	// ReadArchive returns the chunk at offset and the archive's size. If the archive does not exist, the error has the
-	// code queue.CodeResourceNotFound.
+	// ReadArchive returns the chunk at offset and the archive's size. The error has the code
+	// queue.CodeResourceNotFound if the archive does not exist.
 	ReadArchive(ctx context.Context, name string, offset int64) (data []byte, size int64, err error)
 	DeleteArchive(ctx context.Context, name string) error
 }
@@ -81,7 +82,7 @@ func notFound(err error) error {
 
 const (
 	maxArchives = 100
-	// Incomplete uploads are deleted after staleUpload.
+	// The next upload deletes incomplete ones without a new chunk for staleUpload.
 	staleUpload = time.Hour
 	partPrefix  = ".part-"
 )
@@ -90,7 +91,7 @@ var nameForm = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]*$`)
 
 func isName(s string) bool { return len(s) <= 200 && nameForm.MatchString(s) }
 
-// ServedFolder stores archives on the tendril that serves a queue.
+// ServedFolder stores archives on the tendril that serves the queue.
 type ServedFolder string
 
 // WriteArchive implements [Chunks].

@@ -3,9 +3,10 @@
 //	Take -> Intend (journal) -> Send -> Accept (journal, fsync) -> Delete
 //
 // A message is deleted only after the destination has acknowledged it and the [Journal] has recorded this on disk. If a
-// run is killed, the next one continues. On a standard queue, messages with an unknown outcome are sent again. On a FIFO
-// queue, they can be sent again for five minutes, because the deduplication ID is derived from the message ID. After
-// that, the destination's message count decides if possible; otherwise, [Run] returns [ErrUncertain].
+// run is killed, the next one continues. On a standard queue, messages with an unknown outcome are sent again. On a
+// FIFO queue, they are sent again within the deduplication interval, because their deduplication ID is derived from
+// the message ID. After that, Options.Uncertain decides, or else the destination's message count. If the count is
+// inconclusive, [Run] returns [ErrUncertain].
 //
 // On a FIFO queue, a batch contains at most one message per group, so that none overtakes a rejected one.
 package migrate

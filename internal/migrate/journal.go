@@ -34,7 +34,7 @@ type Journal struct {
 	deleted  int
 }
 
-// key is a hash of a message ID, because a queue may contain millions of messages.
+// key is a hash of a message ID. It saves memory, because a queue may contain millions of messages.
 type key [16]byte
 
 func keyOf(id string) key {
@@ -246,7 +246,7 @@ func (j *Journal) write(r record, durable bool) error {
 	return nil
 }
 
-// Concurrent calls share an fsync. The caller must hold j.mu.
+// Concurrent calls share an fsync. The caller must hold j.mu, which sync releases during the fsync.
 func (j *Journal) sync() {
 	for end := j.written; j.err == nil && j.syncedTo < end; {
 		if j.syncing {

@@ -32,8 +32,8 @@ func (c Count) Total() int { return c.Visible + c.Delayed + c.InFlight }
 
 // Source is the queue to move messages from.
 type Source interface {
-	// Take returns about n messages, or none at the end of the queue. Unless deleted, they return after Rewind, or
-	// after some time.
+	// Take returns up to n messages, or none at the end of the queue. It returns undeleted messages again, after Rewind
+	// or some time.
 	Take(ctx context.Context, n int) ([]Item, error)
 	// After Rewind, Take starts with the oldest message.
 	Rewind()
@@ -51,37 +51,40 @@ type Destination interface {
 // Options configure [Run].
 type Options struct {
 	FIFO bool
-	// SourceExact and DestinationExact mean that these counts are exact and current.
+	// SourceExact and DestinationExact mean that the queue's Count is exact and current.
 	SourceExact, DestinationExact bool
-	// CutDelays shortens delays beyond MaxDelay. Otherwise, such messages stay at the source.
+	// CutDelays shortens delays beyond MaxDelay. Otherwise, such messages stay at the source. It applies to standard
+	// queues.
 	CutDelays bool
 	// MaxDelay is the destination's limit; 0 means no limit.
 	MaxDelay time.Duration
-	// Wait applies to messages in flight or delayed at the source.
-	Wait time.Duration
-	// Uncertain applies to messages on a FIFO queue with an unknown outcome.
-	Uncertain   Decision
+	// Wait limits how long Run waits for messages at the source that are in flight or delayed.
+	Wait      time.Duration
+	Uncertain Decision
+	// Concurrency is the number of concurrent calls for a standard queue; 0 means 1.
 	Concurrency int
-	// Progress may be nil. It includes earlier runs.
+	// Progress may be nil and is called concurrently. sent includes earlier runs.
 	Progress func(sent, total int)
-	// Waiting is called with the messages that Run waits for; may be nil.
+	// Waiting is called about once a second with the source's count while Run waits; may be nil.
 	Waiting func(Count)
 }
 
-// Decision determines whether messages on a FIFO queue with an unknown outcome are sent again.
+// Decision determines whether messages on a FIFO queue with an unknown outcome are sent again after the deduplication
+// interval.
 type Decision string
 
-// With Undecided, Run returns [ErrUncertain].
+// With Undecided, the destination's message count decides. If it is inconclusive, Run returns [ErrUncertain].
 const (
 	Undecided Decision = ""
 	Resend    Decision = "send" // may duplicate them
 	Drop      Decision = "drop" // deletes them at the source, which may lose them
 )
 
-// ErrUncertain means that a message may have been sent and the deduplication interval has passed.
+// ErrUncertain means that messages may have been sent, the deduplication interval has passed, and the destination's
+// message count is inconclusive.
 var ErrUncertain = errors.New("may have been sent before")
 
-// dedupWindow is 5 minutes minus a margin for clocks and calls.
+// dedupWindow is the deduplication interval of 5 minutes, minus a margin for clocks and calls.
 const dedupWindow = 4*time.Minute + 30*time.Second
 
 type run struct {
@@ -101,11 +104,12 @@ type run struct {
 	blocked, waiting map[string]bool
 }
 
-// answer says whether the destination accepted the uncertain messages of earlier runs.
+// answer records whether the uncertain messages of earlier runs count as accepted.
 type answer struct{ known, accepted bool }
 
-// Run moves all messages from the source. It returns when only skipped messages are left, when it has received no
-// message for Options.Wait, after a permanent error, or when ctx ends. The result is valid even after an error.
+// Run moves all messages from the source. It returns when only skipped messages are left, when it could move nothing
+// for Options.Wait, after an error that persists despite retries, or when ctx ends. The result is valid even after an
+// error.
 func Run(ctx context.Context, from Source, to Destination, journal *Journal, o Options) (*Result, error) {
 	r := &run{options: o, from: from, to: to, journal: journal, skipped: map[string]Reason{}, cut: map[string]bool{},
 		blocked: map[string]bool{}, waiting: map[string]bool{}, result: &Result{FIFO: o.FIFO}, began: time.Now()}
@@ -205,7 +209,7 @@ func (r *run) moveAll(ctx context.Context) error {
 	}
 }
 
-// tried is false if all items have to stay.
+// tried is false if all items were held back.
 func (r *run) move(ctx context.Context, items []Item) (tried bool, err error) {
 	var accepted, fresh []Item
 	for _, it := range items {
@@ -291,7 +295,7 @@ func (r *run) sendInOrder(ctx context.Context, items []Item) error {
 				groups[group] = true
 				rest = append(rest, it)
 			default:
-				groups[group] = true // later messages of the group have to wait, too
+				groups[group] = true // later messages of the group must wait
 				round = append(round, it)
 			}
 		}
@@ -327,7 +331,7 @@ func batchLength(items []Item) int {
 	return n
 }
 
-// If a delete fails, the message is received again and then found in the journal.
+// If a delete fails temporarily, the message is taken again and then found in the journal.
 func (r *run) deleteAtSource(ctx context.Context, items []Item) error {
 	for len(items) > 0 {
 		batch := items[:min(perCall, len(items))]

@@ -365,7 +365,7 @@ func TestJournalOfAnotherMigrationIsRefused(t *testing.T) {
 	}
 }
 
-// A pipe can be written, but not synced.
+// A pipe can be written to, but not synced.
 func TestAcceptedMessagesAreSynced(t *testing.T) {
 	t.Parallel()
 	reader, writer, err := os.Pipe()

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Reason says why a message stays at the source.
+// Reason is why a message stays at the source.
 type Reason string
 
 // The reasons.
 const (
-	Refused  Reason = "refused" // by the destination
-	Behind   Reason = "behind"
+	Refused  Reason = "refused"   // by the destination
+	Behind   Reason = "behind"    // a rejected message of its group comes first
 	DueLater Reason = "due_later" // its delay exceeds the destination's maximum
 )
 
@@ -20,14 +20,15 @@ const (
 type Result struct {
 	Queue string `json:"queue"`
 	FIFO  bool   `json:"fifo"`
-	// SourceCount is from before the first run, Left from after the last. Arrived messages came in between.
+	// SourceCount is the source's message count before the first run, Left the one after the last. Arrived is the number
+	// of messages that arrived in between.
 	SourceCount int `json:"source_count"`
 	Arrived     int `json:"arrived"`
 	Left        int `json:"left"`
-	// Sent counts messages accepted by the destination, Deleted messages deleted from the source.
+	// Sent counts messages that the destination accepted, or that count as accepted, such as those of [Drop].
 	Sent    int `json:"sent"`
 	Deleted int `json:"deleted"`
-	// Resent messages had an unknown outcome. On a standard queue, they may be duplicates.
+	// Resent counts repeated sends of messages with an unknown outcome. On a standard queue, they may be duplicates.
 	Resent            int            `json:"resent"`
 	Skipped           int            `json:"skipped"`
 	Reasons           map[Reason]int `json:"reasons,omitempty"`
@@ -49,7 +50,7 @@ func (r *Result) refused(id string, why error) {
 // Balanced reports whether the counts agree.
 func (r *Result) Balanced() bool { return len(r.Problems) == 0 }
 
-// Lines describes skipped messages, possible duplicates, and problems.
+// Lines describes arrivals, possible duplicates, shortened delays, skipped messages and problems.
 func (r *Result) Lines() (lines []string) {
 	line := func(n int, what string) {
 		if n > 0 {
@@ -113,10 +114,11 @@ func (r *run) compareCounts(ctx context.Context) (err error) {
 	return err
 }
 
-// Reconcile compares the counts. uncertain is the number of messages with an unknown outcome.
+// Reconcile compares the counts. uncertain is the number of messages with an unknown outcome. Only a standard queue may
+// have copies of resent messages.
 //
-//	before + arrived = sent + left           at the source
-//	before + sent <= count <= ... + resent   at the destination
+//	before + arrived = sent + left                      at the source
+//	before + sent <= count <= ... + resent + uncertain  at the destination
 func (r *Result) Reconcile(uncertain int) {
 	r.Problems = nil
 	problem := func(n int, what string) { r.Problems = append(r.Problems, messages(n)+" "+what) }

@@ -45,7 +45,7 @@ func TestCallThatIsTooLongIsSplit(t *testing.T) {
 	}
 }
 
-// Only messages that the destination may already have can be duplicated.
+// Only messages that the destination may already have count as resent.
 func TestMessagesThatFailForNowAreSentAgain(t *testing.T) {
 	for code, resent := range map[string]int{queue.CodeRequestThrottled: 0, "ThrottlingException": 0,
 		queue.CodeStorageFailed: 0, queue.CodeUnreachable: 2} {

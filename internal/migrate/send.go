@@ -48,7 +48,8 @@ func (r *run) sendBatch(ctx context.Context, items []Item) error {
 	return nil
 }
 
-// attempt returns the messages to send again, and why. err is an error of the journal or of deleting.
+// attempt returns the messages that were neither accepted nor rejected, and the cause. err is a failure of the journal
+// or of deleting at the source.
 func (r *run) attempt(ctx context.Context, items []Item) (again []Item, cause, err error) {
 	ids := idsOf(items)
 	if err := r.journal.Intend(ids, r.options.FIFO); err != nil {
@@ -159,7 +160,8 @@ func (r *run) outgoing(it *Item) queue.Outgoing {
 	return out
 }
 
-// resolveUncertain returns the messages to send. It deletes accepted messages whose deduplication interval has passed.
+// resolveUncertain returns the messages to send. It deletes messages of a FIFO queue at the source if their
+// deduplication interval has passed and they count as accepted.
 func (r *run) resolveUncertain(ctx context.Context, items []Item) ([]Item, error) {
 	if !r.options.FIFO {
 		return items, nil

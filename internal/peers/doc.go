@@ -14,5 +14,5 @@
 // Each connection starts with a mutual proof (package proof) of a secret derived from the fleet key and the contacted
 // instance's ID.
 //
-// Peers have read access only. Responses are limited in size and time.
+// Peers have read access only. Responses are limited in size and, except for streams, in time.
 package peers

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// Host returns an ID of this machine and network namespace.
+// Host returns an ID of this machine and network namespace. On Linux, it changes at each boot.
 func Host() string {
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // only on Linux
 	network, _ := os.Readlink("/proc/self/ns/net")

@@ -75,8 +75,8 @@ func (p *Peers) Answer(ctx context.Context, id string, r *api.Request, result an
 	})
 }
 
-// Follow calls each for every line of a stream from an instance, until ctx ends or each returns an error, which Follow
-// returns. Other errors are as for [Peers.Answer].
+// Follow calls each for every line of a stream from an instance, until the stream or ctx ends, or each returns an
+// error, which Follow returns. Other errors are as for [Peers.Answer].
 func (p *Peers) Follow(ctx context.Context, id string, r *api.Request, each func(line []byte) error) error {
 	var stopped error // from each, so not a failure of the instance
 	err := p.request(ctx, id, func(conn *api.Peer) error {
@@ -116,7 +116,7 @@ func (p *Peers) request(ctx context.Context, id string, send func(*api.Peer) err
 	return p.recordResult(to, record, err)
 }
 
-// isRefusal reports whether the instance responded with an error that is not about the secret.
+// isRefusal reports whether the instance responded with an error unrelated to the secret.
 func isRefusal(err error) bool {
 	answer, ok := errors.AsType[*api.Error](err)
 	return ok && answer.Status != http.StatusUnauthorized && answer.Status != http.StatusForbidden
@@ -161,7 +161,8 @@ func (p *Peers) NoDetails(i *instances.Instance) string {
 	return ""
 }
 
-// connect also returns the error of a recent failure. It forgets instances that are not current.
+// connect returns the connection to an instance or, until its retryAt, the last error. Adding an instance removes those
+// not in current.
 func (p *Peers) connect(i *instances.Instance, current []instances.Instance) (*peer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -189,7 +190,7 @@ func (p *Peers) forgetStopped(current []instances.Instance) {
 	}
 }
 
-// A nil err means success. Only the first of several failures is logged.
+// Only the first of consecutive failures is logged.
 func (p *Peers) recordResult(to *peer, i *instances.Instance, err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

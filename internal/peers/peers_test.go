@@ -92,7 +92,7 @@ func TestInstancesReadFromEachOther(t *testing.T) {
 				t.Errorf("%s: %+v, %v", name, st, err)
 			}
 		}
-		// net/http drops a connection if it does not know within 50 ms that the request was written.
+		// net/http reuses a connection only if it learns within 50 ms of the response that the request was written.
 		if n := s.connections.Load(); n > 3 {
 			t.Errorf("%s: ten requests used %d connections", name, n)
 		}
@@ -135,8 +135,8 @@ func TestAnotherServiceAtTheAddressGetsNothing(t *testing.T) {
 	}
 }
 
-// A record must not cause a connection if it is forged, unsigned or old, or its address may lead to another host or
-// service.
+// A record must not cause a connection if it is forged, unsigned or old, or if its address may be another host's or
+// service's.
 func TestOnlyAddressesOfTheRecordAreContacted(t *testing.T) {
 	t.Parallel()
 	s := serve(t, true, true, answerStatus)
