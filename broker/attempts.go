@@ -28,7 +28,7 @@ type Attempt struct {
 
 const (
 	keptAttempts = 10
-	// Maximum sizes of stored texts, in bytes.
+	// keptAnswer and keptText limit stored texts, in bytes.
 	keptAnswer         = 1 << 10
 	keptText           = 512
 	attemptBatch       = 256
@@ -59,8 +59,8 @@ func cutText(text string, limit int) string {
 	return text[:limit]
 }
 
-// RecordAttempt stores a failed delivery of a message received from the named queue, asynchronously. It drops the
-// attempt if the disk is full or too many writes are pending.
+// RecordAttempt asynchronously stores a failed delivery of a message received from the named queue. If it cannot,
+// for example because the disk is full, it drops the attempt.
 func (b *Broker) RecordAttempt(name, messageID string, a Attempt) {
 	origin, ok := b.seal.origin(messageID)
 	if !ok {
@@ -94,7 +94,7 @@ type pendingAttempt struct {
 	at            int64 // Unix milliseconds
 	line          string
 	reason        string     // see [queue.FailureGroup]
-	originalQueue *liveQueue // nil if the message moved or is not in memory
+	originalQueue *liveQueue // nil if the message was moved or is not in memory
 	receipt       receiptRow
 	hasEarlier    bool
 }
@@ -181,7 +181,7 @@ func (l *attemptLog) flushAndWait(ctx context.Context) {
 	unfinished := l.submitted
 	l.mu.Unlock()
 	if unfinished > 0 {
-		// A failed write only drops attempts; the read that follows reports the failure.
+		// Ignore the error: it only means that recent attempts may be missing from the read that follows.
 		_ = l.b.writer.doUntil(ctx, &change{run: func(*tx) {}}, needsNothing)
 	}
 }
@@ -213,7 +213,7 @@ func (s *attemptStore) apply(t *tx) {
 	}
 }
 
-// Histories longer than maxAppended bytes are rewritten and trimmed, not appended to.
+// Histories of at least maxAppended bytes are rewritten and trimmed instead of appended to.
 const maxAppended = 4 << 10
 
 const firstAttempt = `INSERT OR IGNORE INTO attempts (id, at, reason, history)

@@ -30,7 +30,7 @@ type Stored struct {
 	Until time.Time
 	// DeadAt is when the message was dead-lettered, or zero.
 	DeadAt time.Time
-	// Attempts are the latest failed deliveries, oldest first.
+	// Attempts are the latest failed deliveries, at most 10, oldest first.
 	Attempts []Attempt
 }
 
@@ -43,7 +43,7 @@ type BrowseRequest struct {
 	After string
 	// Limit is the page size, 1 to 1000; 0 means 100.
 	Limit int
-	// Within ends a page early, with a cursor; 0 means no limit.
+	// Within limits the time for a page, which then ends early with a cursor; 0 means no limit.
 	Within time.Duration
 }
 

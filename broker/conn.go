@@ -13,7 +13,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// conn is an SQLite connection, without the overhead of database/sql. It is not safe for concurrent use.
+// conn is an SQLite connection without the overhead of database/sql. It is not safe for concurrent use.
 type conn struct {
 	raw   driver.Conn
 	stmts map[string]driver.Stmt

@@ -2,8 +2,8 @@ package broker
 
 import "tendril/queue"
 
-// withhold stops the delivery of a damaged message, which stays on disk and in the ledger until deleted or replaced.
-// Its FIFO group continues without it.
+// withhold stops the delivery of a damaged message, which stays on disk and in the ledger until it is removed. Its
+// FIFO group continues without it.
 func (q *liveQueue) withhold(r *record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -205,7 +205,7 @@ func (q *Queue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []er
 	return entryErrors(errs)
 }
 
-// deadLetter moves messages in sending order, although receives find them in any order. On failure, they become
+// deadLetter moves messages in order of arrival, although receives find them in any order. On failure, they become
 // visible.
 func (q *liveQueue) deadLetter(list []*message) error {
 	slices.SortFunc(list, func(a, b *message) int { return cmp.Compare(a.key, b.key) })

@@ -103,7 +103,7 @@ type unheldReceipt struct {
 }
 
 // checkUnheld sets the errors of receipts whose message was not in memory. ifMissing is the reason if the message
-// does not exist, or "" if that is no error. On a FIFO queue, the receipt of a stored message has expired.
+// does not exist, or "" if that is not an error. On a FIFO queue, the receipt of a stored message has expired.
 func (q *liveQueue) checkUnheld(unheld []unheldReceipt, errs []error, ifMissing string) {
 	for _, u := range unheld {
 		found := false

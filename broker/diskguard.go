@@ -13,9 +13,9 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// diskGuard refuses sends while the free space is below a reserve, to keep space for deletes. In case other programs
-// fill the disk, it holds a reserve file, which it removes when a write fails. It also refuses changes while the data
-// directory is lost, because the next start would not find them.
+// diskGuard refuses sends while the free space is below a reserve, to keep space for deletes. In case other
+// programs fill the disk, it holds a reserve file, which it removes once a write finds the disk full. While the
+// data directory is lost, it refuses sends and administrative changes, because the next start would not find them.
 type diskGuard struct {
 	dir      string
 	log      *slog.Logger
@@ -24,7 +24,7 @@ type diskGuard struct {
 	checked  time.Time
 	isLow    bool
 	reserved int64            // size of the reserve file in bytes
-	files    datadir.Identity // directory, database and, while the store is open, its log
+	files    datadir.Identity // directory and database; while the store is open, also -wal and -shm
 	lost     error            // how the files changed, or nil
 }
 
@@ -46,7 +46,7 @@ func (r *diskGuard) identifyFiles() {
 	r.files = datadir.Identify(r.dir, path, path+"-wal", path+"-shm")
 }
 
-// checkBeforeClose checks the files, except the log, which closing the store removes.
+// checkBeforeClose ignores the -wal and -shm files, which closing the store removes.
 func (r *diskGuard) checkBeforeClose() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -209,7 +209,7 @@ func (r *diskGuard) reservePath() string { return filepath.Join(r.dir, "reserve"
 
 const (
 	pageSize = 4096
-	// checkpointPages is the log length, in pages, that triggers a checkpoint. On tiny disks, it is as low as
+	// checkpointPages is the log length, in pages, that triggers a checkpoint. Small disks use less, down to
 	// checkpointLeast.
 	checkpointPages = 4_000
 	checkpointLeast = 64

@@ -34,12 +34,12 @@
 //
 // # Durability
 //
-// Acknowledged sends and deletes, receive counts, visibility deadlines and attempts survive kill -9, except deadlines
-// and attempts of the last 200 ms. A power failure may also lose the latest receives.
+// Acknowledged sends and deletes, receive counts, visibility deadlines and attempts survive kill -9, except
+// deadlines and attempts of the last 200 ms. A power failure may also lose the latest deletes and receives.
 //
-// After a failed write or fsync, all requests return StorageFailed until the broker has reopened the file and verified
-// that it holds all acknowledged data. On a nearly full disk, sends are refused so that receives and deletes can
-// continue.
+// After a failed write or fsync, all requests return StorageFailed until the broker has reopened the file; it logs
+// an error if acknowledged messages are missing. On a nearly full disk, sends are refused so that receives and
+// deletes can continue.
 //
 // There is no replication and no rate limit. Encryption keys are stored but not used. Callers evaluate policies
 // ([Broker.Policy]).

@@ -18,7 +18,7 @@ type fifoOrder struct {
 	fresh   int
 	newest  int64
 	given   int64
-	partial bool // some messages were not reread since a reset
+	partial bool // some messages dropped by a reset may not have been reread
 }
 
 type group struct {

@@ -27,7 +27,7 @@ type condition struct {
 	reason           string
 }
 
-// condition omits the reason, which keyRange adds.
+// condition leaves a nonempty reason to keyRange.
 func (b *Broker) condition(f *Filter) condition {
 	var c condition
 	if f.IDs != nil {
@@ -96,8 +96,8 @@ func (c *condition) admits(r *record) bool {
 	})
 }
 
-// scanMatching returns up to limit matching rows among the next browseChunk. last is the last key examined, or 0 at
-// the end of the queue.
+// scanMatching returns up to limit matching rows among at most the next browseChunk. last is the last key
+// examined, or 0 at the end of the range.
 func (c *conn) scanMatching(columns string, after, high int64, sel condition, limit int) (rows []*record, last int64,
 	err error) {
 	if sel.text == "" {

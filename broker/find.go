@@ -11,8 +11,9 @@ import (
 	"tendril/queue"
 )
 
-// FindByID returns up to most messages of all queues whose IDs start with start. It examines all messages, smallest
-// queue first. complete is false if the time within ran out.
+// FindByID returns up to most messages, from any queue, whose IDs start with start, ignoring case. It reads the
+// IDs of all messages, smallest queue first, until it has enough. complete is false if the time within ran out
+// first.
 func (b *Broker) FindByID(ctx context.Context, start string, most int, within time.Duration) (found []Stored,
 	complete bool, err error) {
 	start = strings.ToLower(start)
@@ -65,7 +66,7 @@ func (b *Broker) messagesByID(ctx context.Context, name string, ids []string, mo
 	return found, nil
 }
 
-// keyRange bounds the keys of a queue's messages: low < key <= last, or high for messages to come.
+// keyRange bounds the keys of a queue's messages: low < key <= last, or <= high including messages to come.
 type keyRange struct {
 	queue                 string
 	low, last, high, live int64

@@ -43,7 +43,7 @@ func newSeal(secret []byte) (seal, error) {
 	return seal{block}, nil
 }
 
-// block is a scratch buffer of the caller, because arguments of a cipher escape to the heap.
+// block is a scratch buffer that callers reuse, because arguments of a cipher escape to the heap.
 type block [aes.BlockSize]byte
 
 const (

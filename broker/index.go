@@ -406,7 +406,8 @@ func isWorthAFill(capacity, inMemory int) bool { return capacity > 0 && capacity
 
 const aheadKeys = 10_000
 
-// nextAhead returns a fill that reads only messages of quiet tenants, or nil.
+// nextAhead returns a fill that reads beyond cursor, skipping messages of noisy tenants, or nil. If there is no
+// room for a normal fill, it also reads messages whose delay has ended.
 func (x *index) nextAhead(s *standardOrder) *fill {
 	w := &x.window
 	if s.rescan {

@@ -93,8 +93,8 @@ func (b *Broker) TotalLedger() Ledger {
 	return total.ledger()
 }
 
-// OldestAge returns the time since a queue's oldest message was sent or moved there or, if scheduled, became visible.
-// It returns 0 if the queue is empty.
+// OldestAge returns the time since a queue's oldest message was sent or moved there or, if scheduled, became
+// visible. It returns 0 if there is no such message.
 func (b *Broker) OldestAge(name string) (time.Duration, error) {
 	q, err := b.live(name)
 	if err != nil {
@@ -124,7 +124,7 @@ func (b *Broker) OldestAge(name string) (time.Duration, error) {
 	if key == 0 {
 		key = keys.last + 1
 	}
-	q.ageFrom.Store(key - 1) // a smaller one of a concurrent call is valid too
+	q.ageFrom.Store(key - 1) // a concurrent call may store a smaller one, which is valid too
 
 	if since == 0 || due != 0 && due < since {
 		since = due

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Cleanup runs in small steps while the writer is idle. While it is busy, steps are smaller and rarer, and only
-// remove data that would grow without limit.
+// Cleanup runs in small steps: often while the writer is idle; rarely while it is busy, and then only for data
+// that would otherwise grow without limit.
 const (
 	tidySoon     = time.Second            // after a commit
 	tidyNext     = 5 * time.Millisecond   // between steps
 	tidyBusy     = 100 * time.Millisecond // between steps while commits continue
 	tidyRows     = 2_000
-	tidyRowsBusy = 500 // 5,000 rows per second, more than any queue adds deduplication IDs
+	tidyRowsBusy = 500 // 5,000 deduplication IDs per second
 	// Free pages kept in the file: more while the writer is busy, because large bodies soon need them again.
 	slackPages     = 512
 	slackPagesBusy = 4_096
@@ -105,7 +105,7 @@ func removeGarbage(c *conn) (more bool, err error) {
 		}
 	}
 
-	// Deduplication IDs have no effect below the floor, and expire soon.
+	// Rows in dedup may stay: they have no effect below the floor and expire soon.
 	if _, err := c.exec(`DELETE FROM receipts WHERE id > ? AND id <= ?`, low, high); err != nil {
 		return true, err
 	}
@@ -113,8 +113,8 @@ func removeGarbage(c *conn) (more bool, err error) {
 	return true, err
 }
 
-// vacuum removes free pages, but while the writer is busy only if they make up most of the file. The file shrinks at
-// the next checkpoint.
+// vacuum removes free pages beyond a slack; while the writer is busy, only if most of the file is free. The file
+// shrinks at the next checkpoint.
 func (m *maintenance) vacuum(s *store, busy bool) (more bool, err error) {
 	free, err := s.write.integer(`PRAGMA freelist_count`)
 	if err != nil {

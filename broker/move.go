@@ -5,10 +5,11 @@ import (
 	"slices"
 )
 
-// Move moves messages by ID to another queue in one transaction and returns their number. If to is "", each returns
-// to the queue it was dead-lettered from. Messages that are missing, damaged or without a target are skipped.
+// Move moves messages by ID to another queue in one transaction and returns their number. If to is "", each
+// returns to the queue it was dead-lettered from. Messages that are missing, damaged, being removed or without a
+// target are skipped.
 //
-// Move keeps the receive count, but restarts the sent time and the count that the redrive policy limits.
+// Move keeps the receive count, but resets the sent time and the count that the redrive policy limits.
 func (b *Broker) Move(ctx context.Context, from, to string, ids []string) (int, error) {
 	q, err := b.live(from)
 	if err != nil {

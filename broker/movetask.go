@@ -42,8 +42,8 @@ type MoveTask struct {
 	// Handle is the TaskHandle of SQS. [Broker.MoveTasks] sets it only for a running task.
 	Handle string
 	Status MoveStatus
-	// ToMove is the number of visible messages at the start or, with a filter, of matching messages, if counted in
-	// time.
+	// Moved includes deleted messages. ToMove is the number of visible messages at the start; with a filter, it is
+	// the number of matching messages, unless counting them took more than 2 seconds.
 	Moved, ToMove int64
 	// FailureReason is the Query-protocol code of the error that ended the task, or "".
 	FailureReason string

@@ -125,8 +125,8 @@ func (c *conn) identity() (secret []byte, epoch int64, err error) {
 	return secret, epoch, err
 }
 
-// Close ends waiting receives, commits pending requests and closes the files. Waiting receives and later calls return
-// [queue.ErrClosed].
+// Close ends waiting receives, commits pending requests and closes the files. Waiting receives and later calls
+// that need the database return [queue.ErrClosed].
 func (b *Broker) Close() error {
 	if !b.background.close() {
 		return queue.ErrClosed
@@ -154,7 +154,8 @@ func (b *Broker) Close() error {
 	return errors.Join(b.marks.close(), b.store.Load().close(), unlockDir(b.lock))
 }
 
-// Lost returns an error while the data directory is removed, moved, unmounted or replaced. Sends are then refused.
+// Lost returns an error while the data directory is removed, moved, unmounted or replaced. Sends and
+// administrative changes are then refused.
 func (b *Broker) Lost() error {
 	if b.background.closing.Load() {
 		return nil

@@ -36,10 +36,10 @@ type policyStatement struct {
 	Resource  string
 }
 
-// AddPermission adds a statement to a queue's Policy that allows the accounts (12 digits each) to call the actions,
-// such as "SendMessage", or "*" for all grantable ones. label becomes the Sid: 1 to 80 letters, digits, hyphens and
-// underscores. For more than seven actions, or a policy over 8,192 bytes, the error is OverLimit; for other invalid
-// input, InvalidParameterValue.
+// AddPermission adds a statement to a queue's Policy that allows the accounts (12 digits each) to call the
+// actions, such as "SendMessage", or "*" for all grantable ones. label becomes the Sid: 1 to 80 letters, digits,
+// hyphens and underscores. For more than seven actions, or a policy over 8,192 bytes, the error is OverLimit;
+// without actions, MissingRequiredParameter; for other invalid input, InvalidParameterValue.
 func (b *Broker) AddPermission(ctx context.Context, name, label string, accounts, actions []string) error {
 	if err := checkPermission(label, accounts, actions); err != nil {
 		return err

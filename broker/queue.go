@@ -85,7 +85,7 @@ type liveQueue struct {
 	created   int64 // stamp
 	current   atomic.Pointer[description]
 	received  atomic.Bool
-	ageFrom   atomic.Int64 // for OldestAge: messages with keys up to this one are scheduled
+	ageFrom   atomic.Int64 // for OldestAge: all remaining messages up to this key are scheduled
 
 	// Only the writer uses disk and removed.
 	disk    counters
@@ -124,7 +124,7 @@ func (q *liveQueue) description() *description { return q.current.Load() }
 
 func (q *liveQueue) settings() *settings { return &q.current.Load().set }
 
-// Calls of describe must not overlap; only administer and recovery make them.
+// Only the writer calls describe, so calls do not overlap.
 func (q *liveQueue) describe(change func(d *description)) {
 	changed := *q.current.Load()
 	change(&changed)

@@ -22,7 +22,7 @@ const (
 type catalog struct {
 	admin chan struct{} // held by the running administrative call
 
-	// moving makes a move atomic for TotalLedger.
+	// moving makes moves and deletions of queues atomic for TotalLedger.
 	moving  sync.Mutex
 	deleted *liveQueue
 
@@ -134,8 +134,9 @@ func (q *Queue) live(ctx context.Context, n int) (*liveQueue, error) {
 	return live, err
 }
 
-// CreateQueue creates a queue. attrs are SQS attribute names and values. If the queue exists with other values, the
-// error is QueueNameExists; if there are 10,000 queues, OverLimit.
+// CreateQueue creates a queue. attrs are SQS attribute names and values. If the queue exists with other values,
+// the error is QueueNameExists; within 60 seconds after its deletion, QueueDeletedRecently; if there are 10,000
+// queues, OverLimit.
 func (b *Broker) CreateQueue(ctx context.Context, name string, attrs, tags map[string]string) error {
 	return b.createQueue(ctx, name, attrs, tags, !b.opts.NoWaits)
 }
@@ -281,8 +282,8 @@ func (t *tx) deleteQueue(q, deleted *liveQueue, now int64) {
 // toGarbage marks the keys low < key <= high as garbage.
 const toGarbage = `INSERT OR REPLACE INTO garbage (low, high) VALUES (?, ?)`
 
-// PurgeQueue deletes all messages of a queue, including delayed and in-flight ones, in constant time, and returns
-// their number.
+// PurgeQueue deletes all messages of a queue, including delayed and in-flight ones, and returns their number.
+// Their rows are removed later. Within 60 seconds after another purge, the error is PurgeQueueInProgress.
 func (b *Broker) PurgeQueue(ctx context.Context, name string) (n int, err error) {
 	err = b.administer(ctx, name, func(q *liveQueue) error {
 		now := stamp()
@@ -308,8 +309,8 @@ func (b *Broker) PurgeQueue(ctx context.Context, name string) (n int, err error)
 	return n, err
 }
 
-// SentTo returns the queue that a message was sent to, or "" if deleted. known is false if this broker did not issue
-// the ID.
+// SentTo returns the queue that a message was sent to, or "" if that queue was deleted. known is false if this
+// broker did not issue the ID.
 func (b *Broker) SentTo(id string) (name string, known bool) {
 	origin, known := b.seal.origin(id)
 	if !known {

@@ -10,8 +10,8 @@ import (
 
 // Receive returns up to req.Max visible messages and hides them. It waits up to req.Wait for the first one.
 //
-// It first moves messages that exceeded the maximum receive count to the dead-letter queue, durably. It logs and
-// skips damaged messages.
+// It first moves messages that were received the maximum number of times to the dead-letter queue, durably. It
+// logs and skips damaged messages.
 func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error) {
 	r, err := q.newReceive(req)
 	if err != nil {
@@ -46,7 +46,8 @@ func (b *Broker) Received(name string) bool {
 	return q.received.Load()
 }
 
-// deliverResult returns a dead-lettering error only without messages to deliver; the next receive tries again.
+// deliverResult returns a dead-lettering error only if there are no messages to deliver; the next receive tries
+// again.
 func (r *receive) deliverResult() ([]queue.Message, error) {
 	if r.result.usedUp != nil {
 		if err := r.q.deadLetter(r.result.usedUp); err != nil && len(r.result.messages) == 0 {
@@ -109,7 +110,7 @@ func (q *Queue) newReceive(req queue.ReceiveRequest) (*receive, error) {
 
 type receiveResult struct {
 	messages []receivedMessage
-	repeated bool  // the messages are of an earlier receive with the same attempt ID
+	repeated bool // the messages come from an earlier receive with the same attempt ID
 	taken    int64 // bytes of attributes and bodies, excluding repeated receives
 	usedUp   []*message
 	filling  *fill

@@ -57,7 +57,8 @@ func (q *liveQueue) storeReceives() {
 	}
 }
 
-// last is a clock reading. Rejected receives stay in the list. The caller must hold the lock.
+// submitReceives stores the receives up to last, a clock reading. Rejected ones stay in the list. The caller must
+// hold the lock.
 func (q *liveQueue) submitReceives(last int64) error {
 	s := q.takeReceives(func(m *message) bool { return !m.leaving && m.receivedAt <= last })
 	if len(s.rows) == 0 {

@@ -14,7 +14,7 @@ func (b *Broker) restore() error {
 }
 
 func (b *Broker) resume(s *store) error {
-	// A damaged file may accept this write and reject the next.
+	// A damaged file may accept the probe and reject the next write.
 	if isCorrupt(b.writer.failed()) {
 		if err := s.write.check("quick_check"); err != nil {
 			return err

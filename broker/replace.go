@@ -6,9 +6,10 @@ import (
 	"tendril/queue"
 )
 
-// Replace sends msg to the queue named to, which may be q itself, and removes the message id, in one transaction. The
-// ledger counts the removed message as purged. If a FIFO queue treats msg as a duplicate, the original stays and the
-// error is InvalidParameterValue. If the message is missing, the error has the code [queue.CodeResourceNotFound].
+// Replace sends msg to the queue named to, which may be q itself, and removes the message with the ID id, in one
+// transaction. The ledger counts the removed message as purged. If a FIFO queue treats msg as a duplicate, nothing
+// is removed and the error is InvalidParameterValue. If the message is missing, the error has the code
+// [queue.CodeResourceNotFound].
 func (q *Queue) Replace(ctx context.Context, id, to string, msg queue.Outgoing) (queue.Sent, error) {
 	source, err := q.live(ctx, 0)
 	if err != nil {

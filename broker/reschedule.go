@@ -8,9 +8,10 @@ import (
 	"tendril/queue"
 )
 
-// Reschedule makes a message in any state visible after a delay of 0 to 12 hours; for an in-flight one, the limit
-// includes the time since its receive. On a FIFO queue, a delay invalidates earlier receipt handles of a visible
-// message. If the message is missing, the error has the code [queue.CodeResourceNotFound].
+// Reschedule makes a visible, delayed or in-flight message visible after a delay of 0 to 12 hours; for an
+// in-flight one, the limit includes the time since its receive. On a FIFO queue, a delay invalidates earlier
+// receipt handles of a visible message. The error has the code [queue.CodeResourceNotFound] if the message is
+// missing, and [queue.CodeUnsupportedOperation] if it is damaged.
 func (q *Queue) Reschedule(ctx context.Context, id string, delay time.Duration) error {
 	if delay < 0 || delay > queue.MaxVisibility {
 		return errParameter("DelaySeconds", secondsText(delay), "Must be between 0 and 43200, if provided.")

@@ -12,7 +12,7 @@ const (
 )
 
 type retention struct {
-	sweptTo  int64 // for the writer: messages up to this key were moved here or are scheduled
+	sweptTo  int64 // for the writer: all remaining messages up to this key were moved here or are scheduled
 	sweeping bool
 	alarm    alarm // set to the next sweep, as a stamp
 }

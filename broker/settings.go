@@ -84,7 +84,7 @@ const maxKeyID = 2048
 // SQS has its own error text for these on a standard queue. Read-only.
 var forHighThroughput = []string{"DeduplicationScope", "FifoThroughputLimit"}
 
-// As in SQS, booleans are in lower case and numbers without signs and leading zeros.
+// As in SQS, booleans are in lower case, and numbers have no plus sign or leading zeros.
 func canonicalAttributes(given map[string]string) map[string]string {
 	canonical := maps.Clone(given)
 	for name, value := range given {

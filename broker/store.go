@@ -114,8 +114,8 @@ CREATE TABLE paused (
 ` + taskStartsSchema + `
 `
 
-// taskStartsSchema is also applied to databases of format 5 and early ones of format 6. They work without the table, so
-// the format number is unchanged.
+// taskStartsSchema also adds the table to databases of format 5 and early ones of format 6. Programs without it
+// ignore the table, so the format number is unchanged.
 const taskStartsSchema = `
 CREATE TABLE IF NOT EXISTS task_starts (
 	task TEXT PRIMARY KEY, at INTEGER NOT NULL

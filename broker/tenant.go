@@ -22,7 +22,7 @@ const (
 	quietAfter = 5 * time.Minute
 	// After quietShare messages of quiet tenants, a noisy one gets a turn, so that it never starves.
 	quietShare = 9
-	// Up to fewTenants tenants, inactive ones stay in memory.
+	// Inactive tenants are only removed from memory beyond fewTenants.
 	fewTenants = 4096
 )
 

@@ -42,7 +42,7 @@ func date(milli int64) time.Time {
 	return time.UnixMilli(milli)
 }
 
-// alarm calls ring at the earliest set time. The queue's lock guards it.
+// alarm calls ring at the earliest set time. Its owner's lock guards it.
 type alarm struct {
 	ring  func()
 	timer *time.Timer
@@ -105,7 +105,7 @@ func (h *indexed[T]) Pop() any {
 	return item
 }
 
-// Due times are rounded up to delayGrid milliseconds, which limits the different ones in memory.
+// Due times are rounded up to delayGrid milliseconds, which limits the number of distinct ones in memory.
 const delayGrid = 10
 
 func gridUp(milli int64) int64 { return (milli + delayGrid - 1) / delayGrid * delayGrid }
@@ -145,5 +145,6 @@ func (d *delays) expire(milli int64) (n int) {
 	return n
 }
 
-// maxFlight limits how much longer a visibility timeout becomes if the wall clock is set back.
+// maxFlight limits how much longer a visibility timeout becomes if the wall clock is set back while the broker is
+// closed.
 const maxFlight = 12 * time.Hour

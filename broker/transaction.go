@@ -131,8 +131,8 @@ func (t *tx) row(q *liveQueue, key int64) (r *record) {
 	return r
 }
 
-// insertPlain is for messages with only a body and attributes. Both arrays are indexed by the number of rows. OR FAIL
-// saves the journal for undoing one statement; an error rolls back the whole transaction anyway.
+// insertPlain is for messages with only a body and attributes. Both arrays are indexed by the number of rows. OR
+// FAIL avoids the journal for undoing one statement; an error rolls back the whole transaction anyway.
 var (
 	insertPlain = insertTexts(`id, sent, sum, size, attributes, body`, 6)
 	insertAny   = insertTexts(allColumns, 15)

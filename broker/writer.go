@@ -106,7 +106,7 @@ func (w *writer) failed() error {
 
 func (w *writer) do(r request, n needs) error { return w.doUntil(context.Background(), r, n) }
 
-// If ctx is done first, the request continues in the background.
+// If ctx is done after the request was submitted, the request continues in the background.
 func (w *writer) doUntil(ctx context.Context, r request, n needs) error {
 	if err := ctx.Err(); err != nil {
 		return r.onCommit(err)
@@ -197,8 +197,8 @@ func (w *writer) gather() {
 	}
 }
 
-// If the disk is full, commit refuses requests that need space and retries the others. After any other failure, the
-// file must be reopened.
+// If the disk is full, commit refuses requests that need space and retries the others. After any other failure, it
+// reopens the file.
 func (w *writer) commit(group []pendingRequest) {
 	group = w.refuseIfLow(group)
 	if len(group) == 0 {
@@ -264,8 +264,8 @@ func refuseGrowing(group []pendingRequest, refusal error) (rest []pendingRequest
 	return rest
 }
 
-// fail rejects all requests until the file has been reopened and verified: a failed commit's effect on the disk is
-// unknown, and a second fsync may report success although data was lost.
+// fail rejects all requests until the file has been reopened and accepts a write: a failed commit's effect on the
+// disk is unknown, and a second fsync may report success although data was lost.
 func (w *writer) fail(group []pendingRequest, cause error) {
 	err := storageError(w.b.dir, "A write to disk failed; the queues accept no changes until their file is reopened. "+
 		"Check the log and the disk.", cause)
