@@ -10,7 +10,7 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// StoredQueue describes a queue in a database that is not open.
+// StoredQueue describes a queue in a database file.
 type StoredQueue struct {
 	Name string `json:"name"`
 	// Messages includes Damaged, the number of messages with a wrong checksum, which only [Backup] and [Restore] set.

@@ -50,9 +50,9 @@ type Cause string
 const (
 	CauseDone         Cause = "done"          // deleted by receipt handle
 	CauseExpired      Cause = "expired"       // past its retention period or deadline
-	CauseDeleted      Cause = "deleted" // deleted otherwise, for example by a purge
+	CauseDeleted      Cause = "deleted"       // deleted otherwise, for example by a purge
 	CauseDeadLettered Cause = "dead-lettered" // by the redrive policy or a worker
-	CauseMoved        Cause = "moved" // by Move or a move task
+	CauseMoved        Cause = "moved"         // by Move or a move task
 )
 
 func (c Cause) counter(k *counters) *int64 {

@@ -110,7 +110,7 @@ func (q *Queue) newReceive(req queue.ReceiveRequest) (*receive, error) {
 
 type receiveResult struct {
 	messages []receivedMessage
-	repeated bool // the messages come from an earlier receive with the same attempt ID
+	repeated bool  // the messages come from an earlier receive with the same attempt ID
 	taken    int64 // bytes of attributes and bodies, excluding repeated receives
 	usedUp   []*message
 	filling  *fill

@@ -14,13 +14,13 @@ type Ledger struct {
 	Done int64 `json:"done"`
 	// DeadLettered counts messages dead-lettered by the redrive policy or a worker.
 	DeadLettered int64 `json:"dead_lettered"`
-	// MovedIn counts messages moved to this queue, including dead letters. MovedOut counts messages that an operator
-	// moved away.
+	// MovedIn counts messages moved to this queue, including dead letters. MovedOut counts messages moved to
+	// another queue, except dead letters.
 	MovedIn  int64 `json:"moved_in"`
 	MovedOut int64 `json:"moved_out"`
 	// Expired counts messages past their retention period or deadline.
 	Expired int64 `json:"expired"`
-	// Purged counts messages removed by an operator.
+	// Purged counts messages removed otherwise, for example by a purge.
 	Purged int64 `json:"purged"`
 	// Live = Visible + Delayed + InFlight + Damaged.
 	Live     int64 `json:"live"`

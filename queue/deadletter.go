@@ -38,15 +38,15 @@ type Failure struct {
 	Source    string    `json:"source"`
 }
 
-// DeadLetter is a message that failed for the last time.
+// DeadLetter is a message to be dead-lettered, with its last failure.
 type DeadLetter struct {
 	Message *Message
 	Failure Failure
 }
 
-// Outgoing returns the message for the dead-letter queue: the original with the attribute [AttributeReason],
-// truncated to fit. On a FIFO queue, its deduplication ID is the message ID, as in SQS. fits is false if the message
-// is too large or has 10 attributes already.
+// Outgoing returns the message for the dead-letter queue: the original with the failure in the attribute
+// [AttributeReason], truncated to fit. On a FIFO queue, its deduplication ID is the message ID, as in SQS. fits is
+// false if the message is too large or has 10 attributes already.
 func (d *DeadLetter) Outgoing(fifo bool) (out Outgoing, fits bool) {
 	m := d.Message
 	out = Outgoing{Body: m.Body, GroupID: m.GroupID, TraceHeader: m.TraceHeader}

@@ -73,7 +73,8 @@ const (
 	CodeUnreachable = "Unreachable"
 	// CodeStorageFull means that the embedded queue's disk is too full for sends. Receives and deletes still work.
 	CodeStorageFull = "StorageFull"
-	// CodeStorageFailed means that a disk write failed. Requests fail until the store has been reopened.
+	// CodeStorageFailed means that the embedded queue cannot read or write its files, or has lost its data
+	// directory.
 	CodeStorageFailed = "StorageFailed"
 	// CodeClosed means that this process closed the queue.
 	CodeClosed = "Closed"

@@ -117,7 +117,7 @@ const ReceiveBytes = 256 << 10
 
 // Room limits the memory for the messages of one receive.
 type Room interface {
-	// Acquire waits until the maximum memory that a receive can need is available.
+	// Acquire waits for the maximum memory that a receive can need.
 	Acquire(ctx context.Context) error
 	// Keep releases the acquired memory beyond the messages' total size.
 	Keep(bytes int64)

@@ -82,7 +82,7 @@ func seconds(d time.Duration) string { return strconv.Itoa(int(d / time.Second))
 
 func (e *checkRun) endValidity() { e.validUntil = time.Time{} }
 
-// act extends the state by d.
+// renewValidity calls act, which must extend the state to at least d from now.
 func (e *checkRun) renewValidity(d time.Duration, act func()) {
 	until := time.Now().Add(d)
 	act()

@@ -39,7 +39,7 @@ var delayChecks = map[string]check{
 	"D2 delay: a FIFO queue's delay holds for all": func(e *checkRun) {
 		q := e.fifo(attrs{"DelaySeconds": seconds(2 * e.short)})
 		m := grouped("g", "d", "b")
-		m.Delay = new(time.Duration) // nil means the queue's delay
+		m.Delay = new(time.Duration) // unlike on a standard queue, 0 does not override the queue's delay
 		e.validFor(2 * e.short)
 		e.send(q, m)
 		e.wantEmpty("the queue delays it", q)

@@ -148,7 +148,7 @@ func checkFIFOOrder(e *checkRun) {
 	}
 }
 
-// checkSequence expects more than SQS documents, an increase within a group: the numbers increase over all groups.
+// checkSequence expects sequence numbers to increase across groups; SQS documents this only within a group.
 func checkSequence(e *checkRun) {
 	q := e.fifo(nil)
 	var sent []queue.Sent

@@ -1,8 +1,8 @@
 // Package queuetest checks implementations of a queue.
 //
 // [Suite] is a conformance suite of documented or observed SQS behavior. It runs against any type that implements
-// [Queue]. The embedded queue and the adapter for Amazon SQS pass the same suite, so a worker cannot tell them apart.
-// [Suite.Differs] lists the known deviations of a server.
+// [Queue]. The embedded queue and the adapter for Amazon SQS pass the same suite, except that only SQS counts
+// unread receives. [Suite.Differs] lists the known deviations of a server.
 //
 // [Fake] is an in-memory queue that fails on command.
 //
