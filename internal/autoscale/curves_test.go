@@ -149,8 +149,8 @@ func swing(low, high float64, half time.Duration) func(time.Duration, *rand.Rand
 // The loads peak at 70 percent of these sizes, apart from bursts.
 func fleetSizes() []int { return []int{1, 10, 100, 1000} }
 
-// Each backlog count is a minute late. Every second fleet loses a tenth of its readings, and all for 12 minutes every
-// three hours.
+// Each backlog count is a minute late. Every second fleet loses a tenth of its readings of backlog and busy slots, and
+// all readings for 12 minutes every three hours.
 func fleetCurves() []curve {
 	const day = 24 * time.Hour
 	var all []curve

@@ -15,10 +15,10 @@
 // aws:autoscaling:trigger.
 //
 //   - A missing measure never causes a scale-in.
-//   - A scale-in never leaves too few processes for the known work in flight, nor a size at which the trigger would
-//     immediately scale out again.
+//   - Except at the limits, a scale-in never leaves too few processes for the known work in flight, nor a size at which
+//     the trigger would immediately scale out again.
 //   - A trigger ignores readings from before the last change of size.
-//   - If a gauge or target fails, the size is kept. After a gap in the readings (half of the scale-in delay, or a period),
-//     earlier readings are dropped.
+//   - If a gauge or target fails, the size is kept. After a gap in the readings of more than 2.5 minutes, or of a
+//     trigger's period, earlier readings are discarded.
 //   - The size never becomes zero, because this package runs in the instances that it scales.
 package autoscale

@@ -8,16 +8,17 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// Events are listeners; each may be nil. They are called one at a time and must not block.
+// Events are listeners; each may be nil. They must not block. Each loop, protector, termination and reporter calls its
+// listeners one at a time.
 type Events struct {
-	// Decided is called when the size changes, or stays the same for a new reason.
+	// Decided is called for each decision that does not repeat the previous one.
 	Decided   func(Decided)
 	Failed    func(Failed)
 	Protected func(on bool)
 	// Terminating is called when this instance starts to drain for its termination.
 	Terminating func()
-	// Terminated is called after the drain and the lifecycle action. After an error, the group terminates the instance
-	// when the hook times out.
+	// Terminated is called after the drain and the lifecycle action, with the errors of both. If the action failed, the
+	// group terminates the instance when the hook times out.
 	Terminated func(err error)
 }
 

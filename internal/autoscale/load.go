@@ -41,7 +41,7 @@ func (g *Gauge) Read() Inputs {
 	return in
 }
 
-// Measure also returns the measures as a sample for other instances.
+// Measure is like Read, but also returns the measures as a sample for other instances.
 func (g *Gauge) Measure() (Inputs, Sample) {
 	queues := g.Queues()
 	total := combinedState(queues)
@@ -122,7 +122,7 @@ type QueueLoad struct {
 	OldestSeconds int64 `json:"oldestSeconds"`
 }
 
-// NewScale adds up the queues with known loads. desired is [Status].Desired, or the current size before the first
+// NewScale combines the queues with known loads. desired is [Status].Desired, or the current size before the first
 // decision.
 func NewScale(queues []QueueState, desired int) Scale {
 	s := Scale{Queues: map[string]QueueLoad{}, Desired: max(desired, 1)}

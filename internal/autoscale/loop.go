@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Target is something that can be resized.
+// Target is a set of processes or instances to resize.
 type Target interface {
 	// Size returns the number of ready members and the last requested number.
 	Size(ctx context.Context) (current, desired int, err error)
@@ -45,7 +45,7 @@ type Options struct {
 	Interval time.Duration
 	// IsLeader reports whether this instance may change the size; nil means always.
 	IsLeader func() bool
-	// Metric returns the trigger's newest value; nil means that load does. Only the leader calls it.
+	// Metric returns the trigger's newest value; nil means that load returns it. Only the leader calls Metric.
 	Metric func(context.Context) (Datapoint, error)
 	Events Events
 }
@@ -56,7 +56,7 @@ type Loop struct {
 	target Target
 	opts   Options
 
-	// The fields below are for Run only.
+	// state, calls and size are for Run only.
 	state policyState
 	calls caller
 	size  knownSize
@@ -108,7 +108,7 @@ func (l *Loop) decideOnce(ctx context.Context) {
 	l.recordDecision(policy, in, l.apply(ctx, d, mayApply))
 }
 
-// ok is false if the user has set the target's maximum to 0.
+// ok is false if the target's own maximum is 0.
 func (l *Loop) boundedPolicy() (p Policy, ok bool) {
 	bounded, isBounded := l.target.(boundedTarget)
 	if !isBounded {
@@ -217,10 +217,10 @@ const maxDecisions = 100
 // Status is a snapshot of a loop.
 type Status struct {
 	Policy Policy
-	// Desired is what the policy wants, applied or not; 0 before the first decision.
+	// Desired is the size that the policy chose, applied or not; 0 before the first decision.
 	Inputs         Inputs
 	Desired, Ready int
-	// Decisions contains the last hundred, newest first. Repeated decisions share an entry.
+	// Decisions contains the last hundred entries, newest first. Repeated decisions share one.
 	Decisions []Entry
 	// Failed is the last failed call; nil once it succeeds.
 	Failed *Failed

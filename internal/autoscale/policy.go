@@ -15,7 +15,7 @@ type Policy struct {
 	// Cooldown is the minimum time between two changes of size. With tracking, it delays only scale-in.
 	Cooldown time.Duration
 
-	// Instances means that the size is a number of instances, whose measures are combined. It does not decrease while
+	// Instances means that the size is a number of instances, whose measures are combined. There is no scale-in while
 	// most of them fail to report.
 	Instances bool
 	// FromMetric means that the measure is a metric of the group, and each value its statistic over one period.
@@ -70,7 +70,6 @@ type policyState struct {
 // Rule names the rule that made a decision.
 type Rule string
 
-// The rules, in the order in which they are checked.
 const (
 	ruleBounds      Rule = "bounds"
 	ruleHeld        Rule = "held"
@@ -137,7 +136,7 @@ func (p Policy) Decide(s policyState, in Inputs, now time.Time) (policyState, De
 	return s, d
 }
 
-// ScaleInHeld reports whether the instances' measures prevented a decrease.
+// ScaleInHeld reports whether missing reports or a paused instance prevented a scale-in.
 func (d Decision) ScaleInHeld() bool { return d.Rule == ruleScaleInHeld }
 
 func (s policyState) withSize(desired int, now time.Time) policyState {

@@ -35,8 +35,8 @@ type Guard interface {
 	Protect(ctx context.Context, on bool) error
 }
 
-// Protector protects this instance from scale-in during long deliveries: a drain waits for short ones, and a group of
-// protected instances could never scale in. Guard and Work are required.
+// Protector protects this instance from scale-in during long deliveries, but not during short ones: a drain waits for
+// those, and a group whose instances are all protected cannot scale in. Guard and Work are required.
 type Protector struct {
 	Guard Guard
 	Work  func() Work
@@ -72,7 +72,7 @@ type protectorRun struct {
 	protector *Protector
 	calls     caller
 	state     protectionState
-	// on is the last protection set; known is false until a call succeeds.
+	// on is the state last set; known means that it is certain.
 	on, known bool
 	// maybeSet means that protection was requested and not removed since.
 	maybeSet  bool

@@ -40,7 +40,7 @@ func (s *Sample) read(m Measure) Reading {
 }
 
 // Combine returns the inputs for a decision about several instances. own contains this instance's measures and the
-// queue's backlog, all the samples of all reporting instances, including this one.
+// queues' backlog; all contains the samples of all reporting instances, including this one.
 //
 // The trigger's statistic combines its measure. OldestAge is the maximum; other measures are averages.
 func Combine(own Inputs, all []Sample, p Policy) Inputs {

@@ -37,7 +37,7 @@ func policyCases() []policyCase {
 	}
 }
 
-// The longest acceptable wait is until the first new processes are ready, plus twice DrainWithin.
+// The longest acceptable wait is the start of a process, plus twice DrainWithin and half a minute for readings.
 func (c curve) allowed() time.Duration { return c.start + 2*time.Minute + 30*time.Second }
 
 func TestSimulation(t *testing.T) {

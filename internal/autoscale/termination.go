@@ -26,7 +26,7 @@ type Termination struct {
 	Events Events
 }
 
-// heartbeatInterval is half of the shortest heartbeat timeout.
+// heartbeatInterval is half of the shortest heartbeat timeout that AWS allows.
 const heartbeatInterval = 15 * time.Second
 
 const completionAttempts = 6

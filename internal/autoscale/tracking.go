@@ -30,7 +30,7 @@ type recommendation struct {
 }
 
 // decideByTracking scales out once all recent recommendations exceed the size. It scales in to the largest
-// recommendation of a longer period, but at most by half.
+// recommendation of a longer period plus headroom, but at most by half.
 func (p Policy) decideByTracking(s policyState, in Inputs, d Decision) (policyState, Decision) {
 	if !in.Busy.Known && !in.Backlog.Known {
 		d.because(ruleMissing, "the number of busy slots and the backlog are unknown")

@@ -38,7 +38,7 @@ type Environment struct {
 	SDK    aws.LogFunc
 }
 
-// A region in the settings takes precedence over the profile's.
+// A region in the settings takes precedence over the AWS configuration's.
 func (e *Environment) aws() *aws.Options {
 	opts := &aws.Options{Log: e.SDK}
 	if e.Config.IsSet("region") {
@@ -105,8 +105,8 @@ func (i *Inventory) List(ctx context.Context) (all []Resource, err error) {
 	return all, err
 }
 
-// Plan returns the resources for a termination. Unlike List, it treats resources shared with other environments as not
-// owned.
+// Plan returns the resources for a termination. Unlike List, it treats a registry table shared with other environments
+// as not owned.
 func (i *Inventory) Plan(ctx context.Context) ([]Resource, error) {
 	all, err := i.List(ctx)
 	if err != nil {

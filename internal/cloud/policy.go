@@ -38,7 +38,7 @@ type Use struct {
 const UnknownDeadLetterQueue = "DEAD-LETTER-QUEUE-OF-"
 
 // PolicyFor returns the IAM policy that the settings require, with one statement per feature. ARNs contain "*" for
-// unknown accounts. It makes no network calls.
+// unknown accounts and regions. It makes no network calls.
 func PolicyFor(cfg *config.Config, use *Use) *Policy {
 	p := &policyMaker{settings: &cfg.Settings, region: cfg.Region}
 	if cfg.Origin("region") == (config.Origin{}) { // the profile or the instance determines the region

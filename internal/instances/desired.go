@@ -154,7 +154,7 @@ func (s *Settings) AppliedBy(all []Instance) bool {
 	})
 }
 
-// RollBackSettings undoes the latest change. why is the reason that the settings failed.
+// RollBackSettings restores the previous settings. why is the reason that the current ones failed.
 func (d *Desired) RollBackSettings(why, by string) {
 	d.SetSettings(d.Settings.Previous, by, false)
 	d.Settings.RolledBack = why
@@ -308,7 +308,8 @@ func (d *DesiredState) Current() (Desired, error) {
 	return d.latest, d.err
 }
 
-// Refresh reads the stored state. If it is missing, older or not genuine, the latest genuine state stays in effect.
+// Refresh reads the stored state. If it cannot be accepted, because it is missing, older, diverged or not genuine, the
+// latest accepted state stays in effect.
 func (d *DesiredState) Refresh(ctx context.Context, store Store) (Desired, error) {
 	_, err := d.readAndAccept(ctx, store)
 	d.mu.Lock()
@@ -370,7 +371,7 @@ type Following struct {
 	Store    Store
 	Leads    func() bool
 	Revision func() int64
-	// Apply is called after each change of the state, Failed with the first of several errors.
+	// Apply is called after each change of the state, Failed with the first of consecutive errors.
 	Apply  func()
 	Failed func(error)
 }

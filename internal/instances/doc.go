@@ -7,7 +7,7 @@
 //
 // Each instance owns one slot, stored as a lease. The roster, another lease, counts the slots and lists the free ones.
 //
-// An instance writes its record when its status changes, and every minute. Machines' clocks differ, so a record's age is
-// the time since the reader last saw it change. After [FreshFor], an instance counts as unreachable; after [ForgetAfter],
-// the leader frees its slot.
+// An instance writes its record when its status changes, and at least every minute. Machines' clocks differ, so a
+// record's age is the time since the reader last saw it change. After [FreshFor], an instance counts as unreachable;
+// after [ForgetAfter], the leader frees its slot.
 package instances

@@ -17,7 +17,7 @@ import (
 const (
 	pollInterval   = 5 * time.Second
 	statusInterval = 10 * time.Second
-	// retryInterval is the first random wait after a failure. It doubles up to maxRetryInterval.
+	// A failure is followed by a random wait, whose maximum doubles from 2*retryInterval to maxRetryInterval.
 	retryInterval    = 2 * time.Second
 	maxRetryInterval = time.Minute
 	callTimeout      = 5 * time.Second
@@ -68,7 +68,7 @@ func NewMember(opts Options, report func() Record, load func() Load) *Member {
 	return m
 }
 
-// ID returns an ID that is new at each start.
+// ID returns this instance's ID, which is new at each start.
 func (m *Member) ID() string { return m.id }
 
 // Announcement returns the location of this instance's record for [Watcher.Announced], or "" before the first write. It

@@ -21,7 +21,7 @@ const (
 	// FreshFor is how long an instance counts as reachable after its record has changed. It covers a heartbeat, a read
 	// and a slow call.
 	FreshFor = 90 * time.Second
-	// ForgetAfter is how long an unreachable instance keeps its slot.
+	// ForgetAfter is how long an instance keeps its slot after its record last changed.
 	ForgetAfter = 10 * time.Minute
 )
 
@@ -45,7 +45,7 @@ type Record struct {
 	// Console is the console's host:port for other machines; "" if it is off.
 	Console string `json:"console,omitempty"`
 	// Certificate is the fingerprint of the console's certificate; "" for plain HTTP. Host identifies the machine and
-	// its loopback address; "" if the instance does not answer other instances.
+	// network namespace; "" if the instance does not answer other instances.
 	Certificate string    `json:"certificate,omitempty"`
 	Host        string    `json:"host,omitempty"`
 	Version     string    `json:"version"`
@@ -121,7 +121,7 @@ func clipText(s string, most int) string {
 	return s[:most]
 }
 
-// sameStatus ignores the texts of causes, which contain changing numbers. Load must not be set.
+// sameStatus ignores Causes, whose texts contain changing numbers. Load must not be set.
 func (r Record) sameStatus(other Record) bool {
 	status := func(r Record) string {
 		r.Causes, r.Environment = nil, nil

@@ -91,7 +91,7 @@ func (r Rollout) MarshalJSON() ([]byte, error) {
 }
 
 const (
-	// KeptVersions is the number of earlier versions kept for a rollback.
+	// KeptVersions is the maximum number of earlier versions kept for a rollback.
 	KeptVersions = 5
 	// These limits keep the desired state below the registry's 16 KiB.
 	listedVersions   = 10
@@ -110,7 +110,7 @@ func (a *App) Wanted(id string) AppVersion {
 }
 
 // Withdrawn reports whether no delivery may start on a version. An unlisted version counts as withdrawn: only instances
-// that were disconnected for long run it.
+// that were disconnected for a long time run it.
 func (a *App) Withdrawn(number int) bool {
 	switch {
 	case number == 0 || a.Next != nil && number == a.Next.Number:
@@ -122,7 +122,7 @@ func (a *App) Withdrawn(number int) bool {
 	return i < 0 || a.Earlier[i].Withdrawn
 }
 
-// Restorable returns up to [KeptVersions] earlier versions, newest first.
+// Restorable returns up to [KeptVersions] earlier versions whose rollouts did not fail, newest first.
 func (a *App) Restorable() (kept []AppVersion) {
 	for _, v := range a.Earlier {
 		if v.Error == "" && len(kept) < KeptVersions {
@@ -132,7 +132,8 @@ func (a *App) Restorable() (kept []AppVersion) {
 	return kept
 }
 
-// Unneeded returns digests that no version needs, however the rollout in progress ends.
+// Unneeded returns the digests of earlier versions that are not needed, however the rollout in progress ends. It must
+// not be called without a rollout.
 func (a *App) Unneeded() (digests []string) {
 	failed := a.fail("failed")
 	needed := append(failed.Restorable(), a.Current, *a.Next)
@@ -161,7 +162,7 @@ func (a App) begin(v AppVersion, how Rollout) App {
 	return a
 }
 
-// NextNumber changes when a rollout ends.
+// NextNumber returns the next version's number, which changes only when a rollout ends.
 func (a *App) NextNumber() int {
 	next := a.Current.Number + 1
 	for _, old := range a.Earlier {
@@ -345,8 +346,8 @@ func reportSettingsAsApp(all []Instance) []Instance {
 	return all
 }
 
-// rolloutMembers omits unreachable and unauthenticated instances. switched contains the instances with IDs up to until;
-// rest contains the others, ordered by ID.
+// rolloutMembers omits instances that are unreachable, unauthenticated, or do not take part in rollouts. switched
+// contains the instances with IDs up to until; rest contains the others, ordered by ID.
 func rolloutMembers(until string, all []Instance) (switched, rest []Instance) {
 	for i := range all {
 		one := &all[i]

@@ -12,7 +12,7 @@ import (
 
 const (
 	rolloutTick = 2 * time.Second
-	// rolloutRecords is the maximum age of records that the leader uses.
+	// rolloutRecords is the maximum age of the records that a rollout uses.
 	rolloutRecords = 5 * time.Second
 	rolloutRetry   = 30 * time.Second
 )
@@ -29,7 +29,7 @@ var (
 type RolloutApp interface {
 	// Running returns the running version's number, or 0 if it was deployed on this instance only.
 	Running() int
-	// Deploy has no downtime. If it fails, the previous version keeps running.
+	// Deploy switches to v without downtime. If it fails, the previous version keeps running.
 	Deploy(ctx context.Context, v *AppVersion) error
 	Abort(ctx context.Context)
 	// Hold stops new deliveries for a reason; "" resumes them.
@@ -51,7 +51,7 @@ type Rollouts struct {
 	holding sync.Mutex // held until a decision is applied, so that an older one never overrides it
 
 	mu        sync.Mutex
-	unknown   bool // the current version has not been read yet
+	unknown   bool // the desired version has not been read yet, or does not run here yet
 	switching int  // version being deployed here, or 0
 	failed    int  // version whose last deployment failed here, or 0
 	reason    string
@@ -85,7 +85,7 @@ func (f *Fleet) records(ctx context.Context) ([]Instance, error) {
 type RolloutOptions struct {
 	*Fleet
 	Active func() bool
-	// Begun is called on the leader before the first batch.
+	// Begun is called before this instance first advances a rollout as the leader.
 	Begun func(context.Context, *App)
 	// Changed is called after this instance changes the desired state, Finished if that ends a rollout.
 	Changed  func()

@@ -20,7 +20,8 @@ type SettingsFollower struct {
 	State *DesiredState
 	Name  string
 	Apply func(context.Context, *Settings) error
-	// Changed is called after each attempt to change the desired state. If the attempt failed, Failed is called first.
+	// Changed is called after each attempt to change the desired state. Unless the error is [ErrNotApplied], Failed is
+	// called first if the attempt failed.
 	Changed func()
 	Failed  func(error)
 	// Due receives a value when the settings may have changed. Its capacity is 1.

@@ -21,7 +21,7 @@ import (
 
 const (
 	parallelReads = 16
-	// Health checks wait for the leader's record.
+	// announcedTimeout is short, because health checks wait for the leader's record.
 	announcedTimeout = time.Second
 )
 
@@ -54,7 +54,7 @@ type Watcher struct {
 	directory
 	log *slog.Logger
 
-	reading chan struct{} // full during Read; a concurrent Read could take its result for a replay
+	reading chan struct{} // full during Read: of two concurrent reads, the older result would look like a replay
 
 	mu      sync.Mutex
 	seen    map[int]observation
@@ -144,7 +144,7 @@ func (w *Watcher) Leading() time.Duration {
 	return time.Since(w.leading)
 }
 
-// Recent returns the instances of the last read, with their current ages, and the error of that read.
+// Recent returns the instances of the last successful read, with their current ages, and the error of the last read.
 func (w *Watcher) Recent() ([]Instance, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -252,7 +252,7 @@ func parseVersion(version string) (id string, number int) {
 }
 
 // Announced returns the record at the leader's [Member.Announcement]. It calls the store only for a new announcement,
-// or some time after an error.
+// or retryAfter an error.
 func (w *Watcher) Announced(ctx context.Context, announcement string) (Record, error) {
 	l := &w.leader
 	l.Lock()
@@ -355,7 +355,7 @@ func (w *Watcher) freeLostSlots(ctx context.Context) error {
 	return err // after a conflict, the next read frees the slots
 }
 
-// A stopped instance joins again if it returns. stopped is false if it has reported since.
+// An instance marked as stopped joins again if it returns. stopped is false if it has reported since.
 func (w *Watcher) markStopped(ctx context.Context, slot int, stored queue.Lease) (stopped bool, err error) {
 	if !isInUse(stored) {
 		return true, nil

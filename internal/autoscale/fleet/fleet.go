@@ -9,17 +9,17 @@ import (
 	"tendril/internal/aws"
 )
 
-// Fleet is this instance in a group. The leader sets the size of the group or service, or publishes the load. A nil
-// *Fleet is a single instance.
+// Fleet is this instance's membership in a group. The leader sets the size of the group or service, or publishes the
+// load. A nil *Fleet is a single instance.
 type Fleet struct {
 	opts     Options
 	self     *member         // nil in an ECS task
 	tasks    *serviceTasks   // nil outside ECS
-	metrics  *aws.CloudWatch // nil unless needed for the load or the group's metric
+	metrics  *aws.CloudWatch // nil unless needed to publish the load or read the group's metric
 	reporter *autoscale.Reporter
 }
 
-// Open creates the AWS clients. Call [Fleet.Close] after everything else has stopped.
+// Open creates the AWS clients, which [Fleet.Close] closes.
 func Open(ctx context.Context, opts Options) (*Fleet, error) {
 	f := &Fleet{opts: opts}
 	connection := &aws.Options{Region: opts.Region, Log: opts.LogSDK}
@@ -138,8 +138,8 @@ func (f *Fleet) Members() Members {
 	return f.self.members
 }
 
-// Run starts the membership, which lasts until Close. Once counted is closed, that is, the load is known, Run publishes
-// the load until ctx ends.
+// Run starts the membership, which lasts until Close. Without a group or service to resize, Run then waits until
+// counted is closed, which means that the load is known, and publishes the load until ctx ends.
 func (f *Fleet) Run(ctx context.Context, counted <-chan struct{}) {
 	if f == nil {
 		return

@@ -58,7 +58,7 @@ func TestCloseClosesTheConnectionsToEveryService(t *testing.T) {
 		t.Fatal(err)
 	}
 	open := map[string]bool{"CloudWatch": true, "ECS": true}
-	limit := time.After(10 * time.Second) // less than an idle connection is kept
+	limit := time.After(10 * time.Second) // shorter than the idle timeout of connections
 	for len(open) > 0 {
 		select {
 		case name := <-closed:

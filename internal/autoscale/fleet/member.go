@@ -26,7 +26,7 @@ type Options struct {
 	// Region is the group's region; "" means the region of the environment, the profile or the instance.
 	Region string
 	// Group is the Auto Scaling group to resize; Cluster and Service identify the ECS service to resize. If all are "",
-	// this process finds its own, and publishes the load to Namespace.
+	// this process finds its own group or service, and publishes the load to Namespace.
 	Group, Cluster, Service, Namespace string
 	Work                               func() autoscale.Work
 	Unprotected                        bool
@@ -52,7 +52,7 @@ type member struct {
 	opts    Options
 	service *aws.AutoScaling
 	looked  chan struct{} // closed after the first attempt to find the group
-	// run lasts until the end of the protection and of the wait for termination. released is closed after everything
+	// run is the context of the search, the protection and the wait for termination. released is closed after everything
 	// else has stopped.
 	run      context.Context
 	stop     context.CancelFunc
