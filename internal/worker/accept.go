@@ -40,7 +40,8 @@ func (s *settler) acceptNew(m *queue.Message, filtered bool, visibility time.Dur
 	}
 }
 
-// mustDeliver counts and reports a message that can be deleted at once, because it is done, filtered or expired.
+// mustDeliver returns false for a message to delete at once, which it counts and reports: it is done, filtered or
+// expired.
 func (s *settler) mustDeliver(h *held, m *queue.Message, filtered bool, now time.Time) bool {
 	switch _, isDone := s.messages.done.values[m.ID]; {
 	case isDone:

@@ -7,7 +7,8 @@ import (
 	"tendril/queue"
 )
 
-// throttleFirst and throttleLimit bound the back-off; throttleLongest, a target's requested pause.
+// throttleFirst and throttleLimit are the base and limit of the back-off. throttleLongest limits a requested
+// pause.
 const (
 	throttleFirst   = 2 * time.Second
 	throttleLimit   = 30 * time.Second
@@ -32,8 +33,8 @@ type appMonitor struct {
 	readinessSet bool
 	stopProbe    context.CancelFunc
 	outages      int
-	// A delivery started before reachableSince does not indicate an outage. aliveAt is the time of the last response
-	// or successful probe.
+	// A delivery started before reachableSince does not indicate an outage. aliveAt is the time of the last
+	// response, successful probe or report that the app is ready.
 	reachableSince, aliveAt time.Time
 	pauses                  throttle
 }
@@ -56,7 +57,8 @@ func (t *throttle) nextPause(asked time.Duration, started, now time.Time, random
 	return retryWait(t.count+1, throttleFirst, throttleLimit, random), true
 }
 
-// pauseReceiving closes the gate for the returned pause, unless the worker is stopping.
+// pauseReceiving closes the gate for the returned pause, or throttleLongest if less, unless the worker is
+// stopping.
 func (a *appMonitor) pauseReceiving(res *queue.Result, started, now time.Time) time.Duration {
 	pause, fresh := a.pauses.nextPause(res.RetryAfter, started, now, a.core.opts.Random())
 	if a.core.phase != running {
@@ -99,8 +101,8 @@ func (a *appMonitor) recordResult(startedAt time.Time, res *queue.Result, now ti
 	return true
 }
 
-// recordUnreached closes the gate and starts probing. It waits longer after each outage, because an app may pass
-// probes but accept no deliveries.
+// recordUnreached closes the gate and starts probing. It waits longer after each outage in a row, because an app
+// may pass probes but accept no deliveries.
 func (a *appMonitor) recordUnreached(reason string, started, now time.Time) {
 	if started.Before(a.reachableSince) || a.core.phase != running {
 		return
@@ -225,7 +227,7 @@ func (a *appMonitor) probeEnded(ctx context.Context, p *probe) (wait time.Durati
 		return probeAgain, true
 	}
 
-	// An idle app counts as down since its last response or successful probe.
+	// An idle app counts as down since it was last known alive, but for at most ProbeIdle before the first probe.
 	downSince := later(p.firstAt.Add(-a.core.opts.ProbeIdle), a.aliveAt)
 	a.gate.close(AppDown, "the app is not ready: "+p.err.Error(), downSince)
 	return retryWait(p.number, probeEvery, probeLimit, a.core.opts.Random()), true

@@ -31,7 +31,7 @@ func (b *batcher) put(p pending, due time.Time) {
 	b.entries = append(b.entries, p)
 }
 
-// batches returns those to send now. The caller must increment calls for each.
+// batches returns the batches to send now. The caller must increment calls for each.
 func (b *batcher) batches(now time.Time) iter.Seq[[]pending] {
 	return func(yield func([]pending) bool) {
 		for batch := b.nextBatch(now); batch != nil && yield(batch); batch = b.nextBatch(now) {

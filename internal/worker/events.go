@@ -60,7 +60,7 @@ type Settled struct {
 	ID, GroupID  string
 	Task         string // of a scheduled run, or ""
 	ReceiveCount int
-	// Attempt is ReceiveCount without receives before a redrive and, if known, without those that did not reach the
+	// Attempt is ReceivesHere, or ReceiveCount if that is unknown, without receives known not to have reached the
 	// app.
 	Attempt int
 	// ReceivesHere is this queue's receive count, which the redrive policy limits; 0 if unknown.
@@ -142,7 +142,8 @@ type Returned struct{ Messages int }
 type VisibilityExpired struct {
 	ID   string
 	Task string
-	// InWork means that the message was being delivered. Otherwise, it is dropped unposted.
+	// InWork means that the message was being delivered. Otherwise, it is dropped unposted, unless it is being
+	// dead-lettered.
 	InWork bool
 }
 

@@ -199,7 +199,7 @@ func (r *harness) place(place queuetest.FakePlace, want int) {
 	}
 }
 
-// after then waits until all goroutines are blocked.
+// after sleeps, then waits until all goroutines are blocked.
 func after(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()

@@ -17,7 +17,7 @@ type inventory struct {
 	turning     int
 	unconfirmed int
 
-	done     memory[struct{}] // processed, but the delete is not confirmed
+	done     memory[struct{}] // processed, but perhaps not deleted
 	unposted memory[int]      // numbers of counted receives that were never posted, by keyInQueue
 }
 
@@ -222,7 +222,8 @@ func (m *inventory) leaveGroup(h *held, now time.Time) {
 	m.makeReady(next, now)
 }
 
-// disband removes an unfinished message and all waiting ones, which the caller must return to the queue.
+// disband removes an unfinished message and those waiting behind it from their group. The caller must return the
+// latter to the queue.
 func (m *inventory) disband(h *held) (waiting []*held) {
 	g := h.group
 	if g == nil {
@@ -264,8 +265,8 @@ func (m *inventory) putBackInGroup(h *held) {
 	m.markTurning(g)
 }
 
-// lastReceive reports whether h reached the maximum receive count of a FIFO queue. Redriven messages never do,
-// because their count may include receives in other queues.
+// lastReceive reports whether h reached the maximum receive count of a FIFO queue. Messages that were ever
+// dead-lettered never do, because their count may include receives in other queues.
 func (m *inventory) lastReceive(h *held) bool {
 	return m.core.opts.FIFO && m.core.opts.MaxReceives > 0 && h.receives == m.core.opts.MaxReceives && h.msg.DeadLetterSource == ""
 }

@@ -137,8 +137,8 @@ func (l *lane) overdue(now time.Time) time.Duration {
 	return 0
 }
 
-// nextWaited returns how long the next message has waited. Without a ready one, it is the longest possible wait, or 0
-// while a receive checks a queue without plenty.
+// nextWaited returns how long the next message has waited. Without a ready one, it is the longest possible wait; 0
+// while a receive checks a queue without plenty, and soon after the start.
 func (l *lane) nextWaited(now time.Time) time.Duration {
 	if h := l.messages.ready.first(); h != nil {
 		return now.Round(0).Sub(h.msg.SentAt)

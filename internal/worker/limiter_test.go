@@ -118,7 +118,7 @@ func (l *limits) all() []Limited {
 }
 
 type scripted struct {
-	waits []time.Duration // -1 allows it
+	waits []time.Duration // -1 grants a permit
 	room  int
 }
 

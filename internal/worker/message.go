@@ -150,8 +150,8 @@ func keyInQueue(id string, receives, here int) string {
 	return id + " " + strconv.Itoa(receives-here)
 }
 
-// group holds the messages of one FIFO message group. All are from one receive, because a queue does not return more
-// messages of a group in flight.
+// group holds the messages of one FIFO message group. All are from one receive, because a queue returns no others
+// of the group while one is in flight.
 type group struct {
 	id       string
 	active   int // messages being delivered or deleted: one message or one batch

@@ -36,7 +36,8 @@ type Options struct {
 	Backoff Backoff
 	// RespectRetryAfter gives the app's Retry-After precedence over Backoff and ErrorVisibilityTimeout.
 	RespectRetryAfter bool
-	// Retention is the maximum age since the first receive; older messages are deleted. 0 means 345600 s (4 days).
+	// Retention is the maximum age since the first receive; older messages are deleted when received again. 0
+	// means 345600 s (4 days).
 	Retention time.Duration
 	// WaitTime is the wait of a long poll, 1 to 20 s; 0 means 20 s.
 	WaitTime time.Duration
@@ -52,8 +53,8 @@ type Options struct {
 	MaxReceives int
 	// ProbeIdle is how long an app may be idle before it is probed; 0 disables probes.
 	ProbeIdle time.Duration
-	// DeleteLinger is how long deletes and visibility changes wait to share a call; 0 means 100 ms, negative values
-	// none.
+	// DeleteLinger is how long deletes and visibility changes wait to share a call, up to 1 s; 0 means 100 ms,
+	// negative values none.
 	DeleteLinger time.Duration
 	// PrefetchBytes limits the bodies of messages waiting for a slot or postponed; 0 means 16 MiB.
 	PrefetchBytes int

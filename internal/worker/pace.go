@@ -76,8 +76,8 @@ func (p *pace) rate(limit int) float64 {
 	return float64(limit) * max(p.batch, 1) / p.service.Seconds()
 }
 
-// prefetch returns how many messages to hold beyond those in flight: enough for one and a half round trips, and up to
-// ten more to request full batches. It is 0 if the app is slow or its speed unknown.
+// prefetch returns how many messages to hold beyond those in flight: enough for one and a half round trips, and up
+// to ten more to request full batches. It is 0 unless the app has just responded fast.
 func (p *pace) prefetch(limit int, o *Options, now time.Time) int {
 	if !p.isFast(now) {
 		return 0

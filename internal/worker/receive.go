@@ -33,8 +33,9 @@ type poller struct {
 	open     map[*openReceive]struct{}
 	asked    int
 	expected int // messages expected from open receives; used in pools
-	// want is the maximum number of open receives. A full response doubles it, or halves it if the response was slow,
-	// at most once per round trip. A partial response halves it, and an empty one resets it to one.
+	// want is the maximum number of open receives. A full response doubles it unless it was slow, and halves it if
+	// it was very slow, at most once per round trip. A partial response halves it, and an empty one resets it to
+	// one.
 	want          int
 	wantChangedAt time.Time
 	lastFull      bool
@@ -65,7 +66,7 @@ func (p *poller) adaptWant(o *openReceive, n int, l load, now time.Time) {
 	case n < o.asked:
 		p.want = max(p.want/2, 1)
 	case l == heavy || changedMeanwhile:
-		// want is right, or the next receive tells.
+		// Keep want: it is right, or was changed after this receive started.
 	case l == crowded:
 		p.want, p.wantChangedAt = max(p.want/2, 1), now
 	default:
@@ -239,8 +240,8 @@ const (
 	mostReserved  = 1 << 20 // the largest message
 )
 
-// roomInMemory returns how many more messages fit in HeldBytes, at least one if none is held. Remote queues, with
-// many slow receives open, are assumed to have a typical message size.
+// roomInMemory returns how many more messages fit in HeldBytes, at least one if none is held. For remote queues,
+// with many slow receives open, it assumes four times the average body size.
 func (p *poller) roomInMemory() int {
 	each := mostReserved
 	if remote := !p.core.opts.UncountedReturns; remote && p.pace.body > 0 {
@@ -376,8 +377,8 @@ func (p *poller) usualResponseTime(now time.Time) time.Duration {
 	return clamp(3*trip, usualResponseLeast, usualResponseMost)
 }
 
-// leastTrip returns the shortest recent round trip of the pool's queues about as fast as this one. They probably share a
-// server, whose load a later queue would measure.
+// leastTrip returns the shortest recent round trip of this queue and the pool's queues about as fast. They
+// probably share a server, and a queue that joins under load would measure only that load.
 func (p *poller) leastTrip(now time.Time) time.Duration {
 	own := p.pace.trips.sum(now).least
 	least := own

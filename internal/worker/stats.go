@@ -33,7 +33,7 @@ type Status struct {
 	// LongestDelivery is the age of the oldest delivery in flight, of message LongestID in FIFO group LongestGroup.
 	LongestDelivery         time.Duration
 	LongestID, LongestGroup string
-	// Recent and RecentFailed count deliveries of the last five minutes.
+	// Recent counts deliveries in the last five minutes that were done or failed; RecentFailed, those that failed.
 	Recent, RecentFailed int64
 	// TurnShare is the share of the pool's messages started in the last minute, 0 to 1.
 	TurnShare float64

@@ -71,7 +71,7 @@ func New(q Queue, d Deliverer, opts *Options) *Worker {
 	return w
 }
 
-// proceed starts everything that is possible now. Every step ends with it, under the lock.
+// proceed starts everything that is possible now. The caller must hold the lock.
 func (w *Worker) proceed(now time.Time) {
 	w.applyGate(now)
 	w.startDeliveries(nil, now)

@@ -6,7 +6,7 @@
 //
 // # Invariants
 //
-//   - Closing a file does not sync it, which would hide a missing sync.
+//   - Closing a file does not sync it, because that would hide a missing sync.
 //   - A crash happens between two writes, never in the middle of one.
 //   - A file that is removed and recreated starts empty.
 //

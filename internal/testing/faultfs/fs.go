@@ -184,7 +184,7 @@ func (f *FS) SetFail(fail func(op, path string, n int) int32) {
 // The code below uses SQLite's C interface, as translated to Go by the driver's library: structures are in the
 // library's memory, and functions are called through pointers.
 
-// SQLite passes only C addresses.
+// registered is keyed by the C addresses that SQLite passes.
 var registered struct {
 	sync.Mutex
 	systems map[uintptr]system

@@ -16,7 +16,7 @@ import (
 // Patience limits the wait for a text or a program's exit.
 const Patience = 30 * time.Second
 
-// Terminal is a terminal of 80 × 24 characters.
+// Terminal is a terminal, initially of 80 × 24 characters.
 type Terminal struct {
 	t        *testing.T
 	keyboard *os.File
@@ -88,7 +88,7 @@ func (p *Terminal) Modes() unix.Termios {
 	return *modes
 }
 
-// Await waits until the output contains text.
+// Await waits until the output contains text, and discards everything up to its end.
 func (p *Terminal) Await(text string) {
 	p.t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)

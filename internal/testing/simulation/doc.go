@@ -29,9 +29,10 @@
 //
 // # The oracle
 //
-// The oracle allows one more POST or one more receive for each message that a fault can affect: the messages that a
-// killed daemon held, those deleted between the last sync and a power failure, and those in a lost response to a
-// receive. Any other repetition breaks a promise. TestTheOracleFindsBugs injects a bug for each promise.
+// The oracle allows one more POST or one more receive for each message that a fault can affect, such as the
+// messages that a killed daemon held, those deleted between the last sync and a power failure, and those in a lost
+// response to a receive. Any other repetition breaks a promise. TestTheOracleFindsBugs injects a bug for each
+// promise.
 //
 // # Reproducibility
 //

@@ -19,7 +19,7 @@ import (
 // link is a network connection that loses calls and responses. The oracle observes all calls.
 type link struct {
 	w      *world
-	daemon int // the number of daemons for the producer
+	daemon int // for the producer, the number of daemons
 	life   *life
 
 	mu   sync.Mutex
@@ -149,7 +149,8 @@ func (l *link) ended(ctx context.Context) error {
 	return &queue.Error{Code: queue.CodeUnreachable, Err: ctx.Err()}
 }
 
-// frozen reports whether the link was paused. The error is errKilled if the daemon was killed meanwhile.
+// frozen waits while the daemon is paused and reports whether it waited. The error is errKilled if the daemon was
+// killed meanwhile.
 func (l *link) frozen() (waited bool, err error) {
 	if l.life == nil {
 		return false, nil

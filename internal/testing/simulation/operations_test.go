@@ -38,7 +38,7 @@ const (
 	abortDeployment   operationKind = "abort"
 )
 
-// Kinds that need a finished or a running deployment, and are otherwise rare, occur more than once.
+// Kinds that need a finished or running deployment occur several times, because they would otherwise be rare.
 var operationKinds = []operationKind{pauseQueue, resumeQueue, setSettings, setRejected, setRejected, setUnhealthy, deployGood,
 	deployGood, deployGood, deployGood, deployBroken, deployBrokenOnOne, deployUnhealthy, rollBack, rollBack, rollBack, abortDeployment,
 	abortDeployment}
@@ -335,7 +335,7 @@ type rollout struct {
 	switching map[*follower]bool
 }
 
-// The write may be repeated or its confirmation lost, so began records the rollout before.
+// began records the rollout before the write, which may be repeated or lose its confirmation.
 func (o *oracle) began(what string, batch int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

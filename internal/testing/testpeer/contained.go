@@ -22,7 +22,7 @@ type contained struct {
 func Contained(tests Tests, variables ...string) Tests { return contained{tests, variables} }
 
 func (c contained) Run() (code int) {
-	dir, err := os.MkdirTemp("", "") // the length of socket paths is limited
+	dir, err := os.MkdirTemp("", "") // short, because the length of socket paths is limited
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "making a folder for the tests:", err)
 		return 1

@@ -20,7 +20,7 @@ func TestMemoryFoldersAreRemoved(t *testing.T) {
 		t.Errorf("%s is left: %v", dir, err)
 	}
 
-	const noProcess = 1 << 23 // above the largest process ID of Linux; that of a process that ended may be used again
+	const noProcess = 1 << 23 // above the largest process ID of Linux; the ID of an ended process could be reused
 	parent := t.TempDir()
 	folder := func(pid int) string { return filepath.Join(parent, fmt.Sprintf("%s%d-1", memoryPrefix, pid)) }
 	dead, alive := folder(noProcess), folder(os.Getpid())

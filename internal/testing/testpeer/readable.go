@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// AwaitReadable waits until c has data to read or is closed by its peer, and reads nothing. A write or close of the peer
-// may return earlier.
+// AwaitReadable waits until c has data to read or is closed by its peer, and reads nothing. The peer's write or
+// close may return before that.
 func AwaitReadable(t testing.TB, c net.Conn) {
 	t.Helper()
 	raw, err := c.(syscall.Conn).SyscallConn()
