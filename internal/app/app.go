@@ -21,13 +21,14 @@ import (
 // Options configure an [App]. Only Bundle, Command and Shared are optional.
 type Options struct {
 	Settings func() *config.Settings
-	// Bundle may be nil. Command is empty if the bundle's Procfile defines it.
+	// Bundle may be nil. If Command is empty, the bundle defines the processes.
 	Bundle  *bundle.Bundle
 	Command []string
 	Shared  SharedVersion
 	Environ func(b *bundle.Bundle, port int) []string
 	Log     *slog.Logger
 	// Output receives each line written by a process or a deployment step.
+	// It must be safe for concurrent use.
 	Output   func(process, stream string, line []byte)
 	Counters supervisor.Events
 	Hurry    context.Context // once done, every stop is immediate
@@ -37,15 +38,15 @@ type Options struct {
 	Changing chan struct{}
 	Gate     func(open bool, reason string)
 	Failed   func(error)
-	// DrainTimeout limits how long a retired replica may finish its deliveries.
+	// DrainTimeout is how long a retired replica may take to finish its deliveries.
 	DrainTimeout func() time.Duration
 	Check        func(*bundle.Bundle) error
-	// Change compares a new version's settings with the current ones. Apply applies the change, to new replicas only if
-	// newReplicas is true.
+	// Change compares a new version's settings with the current ones. Apply applies the change; newReplicas means that
+	// a new version's replicas are about to serve.
 	Change func(*bundle.Bundle) (config.Change, error)
 	Apply  func(c config.Change, newReplicas bool)
 	Facts  Facts
-	// ClaimCommands waits while another instance runs the version's leader_only commands. It returns nil if they have
+	// ClaimCommands waits while another instance runs the version's leader_only commands. The claim is nil if they have
 	// run. version must be the same on all instances.
 	ClaimCommands func(ctx context.Context, version string) (CommandClaim, error)
 	AdoptTasks    func(context.Context, *bundle.Bundle)
@@ -155,7 +156,8 @@ func (a *App) Route(open func(address string) (*deliver.Client, error), name str
 	return &Route{a.balancer, a.detector, a.quarantine, open, name, fifo}
 }
 
-// Start starts the first version without waiting until it is ready. Stop must be called even after an error.
+// Start runs the first version's steps and starts the version, without waiting until it is ready. Stop must be called
+// even after an error.
 func (a *App) Start(ctx context.Context, replicas int) error {
 	a.versions.open()
 	v := version{number: a.numbers.next(), bundle: a.opts.Bundle, command: a.opts.Command, origin: firstOrigin(a.opts),
@@ -203,7 +205,8 @@ func (a *App) Stop(context.Context) error {
 	return err
 }
 
-// blockChanges waits until no steps run, and takes the Changing token forever. It returns early if Hurry is done.
+// blockChanges waits until no steps are running and takes the Changing token forever. It stops waiting once Hurry is
+// done.
 func (a *App) blockChanges() {
 	backgroundEnded := make(chan struct{})
 	go func() {
@@ -219,8 +222,8 @@ func (a *App) blockChanges() {
 	}
 }
 
-// watchReadiness ends the environment if startup takes too long. If the app becomes unready later, only the gates
-// close.
+// watchReadiness ends the environment if startup takes too long. An app that becomes unready later only pauses
+// receiving.
 func (a *App) watchReadiness() {
 	select {
 	case <-a.gate.ready:
@@ -260,7 +263,8 @@ func (a *App) afterFirstReady(v version) {
 	}
 }
 
-// If the app was never ready, the environment ends. Otherwise, receiving pauses or the deployment is rolled back.
+// gaveUp ends the environment if the app was never ready, unless the replica is being deployed: then only the
+// deployment is rolled back. r is nil for a helper.
 func (a *App) gaveUp(r *replica, cause *supervisor.FailedError) {
 	isBeingDeployed := r != nil && r.version.number > max(a.replicas.current().number, a.first)
 	endsEnvironment := !a.gate.wasReady() && !isBeingDeployed
@@ -296,13 +300,13 @@ func (a *App) WasReady() bool { return a.gate.wasReady() }
 // Forget discards the crash history of a message that has left its queue.
 func (a *App) Forget(id string) { a.detector.forget(id) }
 
-// Poison returns the numbers of messages that crash the app.
+// Poison summarizes the messages that crash the app.
 func (a *App) Poison() PoisonStatus { return a.detector.poison() }
 
 // StartHooks returns a channel that is closed once the first version's postdeploy hooks have run or been skipped.
 func (a *App) StartHooks() <-chan struct{} { return a.startHooks }
 
-// NotReady returns why the first unready replica is not ready, and when any replica was last ready; each may be zero.
+// NotReady returns why a serving replica is not ready, and when any of them was last ready; each may be zero.
 func (a *App) NotReady() (reason string, lastReady time.Time) {
 	replicas, _ := a.replicas.status()
 	for _, p := range replicas {
@@ -325,7 +329,8 @@ func (a *App) Serving() []supervisor.Status {
 // Draining processes finish their deliveries and get no new ones.
 const Draining supervisor.State = "draining"
 
-// Processes returns all processes, including draining replicas and the replica for quarantined messages.
+// Processes returns the statuses of the serving and draining replicas, the replica for quarantined messages and the
+// helpers, but not of replicas that are being started.
 func (a *App) Processes() []supervisor.Status {
 	replicas, helpers := a.replicas.status()
 	for _, r := range a.replicas.draining() {
@@ -364,7 +369,7 @@ func (a *App) ReadyReplicas() (n int) {
 	return n
 }
 
-// Scaler returns a scaler of the replicas. Once run is done, it makes no changes.
+// Scaler returns a scaler of the replicas. Once run is done, the scaler changes nothing.
 func (a *App) Scaler(run context.Context) *Scaler {
 	return &Scaler{size: a.replicas.size, ready: a.ReadyReplicas, scale: a.replicas.scale, log: a.opts.Log, run: run}
 }

@@ -14,7 +14,7 @@ import (
 var errNoReplica = errors.New("no replica of the app is ready")
 
 type balancer struct {
-	// port is the first replica's port; 0 means any free port.
+	// port is for the first replica, and for later ones while it is free; 0 means any free port.
 	port     int
 	freePort func() (int, error)
 	// changed is called, in order, when deliveries become possible or impossible. It must not change the balancer.
@@ -52,7 +52,7 @@ func (b *balancer) add(v version) (*replica, error) {
 	return r, nil
 }
 
-// b's lock must be held.
+// b.mu must be held.
 func (b *balancer) isPortTaken(port int) bool {
 	if slices.ContainsFunc(b.replicas, func(r *replica) bool { return r.port == port }) {
 		return true
@@ -73,7 +73,7 @@ func (r *replica) isReady() (ready bool, reason string) {
 	return r.ready, r.reason
 }
 
-// replace works in one step, so that deliveries remain possible.
+// replace admits and retires in one step, so that deliveries remain possible.
 func (b *balancer) replace(retired, admitted []*replica) {
 	b.change(func() {
 		for _, r := range admitted {
@@ -85,7 +85,7 @@ func (b *balancer) replace(retired, admitted []*replica) {
 	})
 }
 
-// The balancer's lock must be held.
+// The balancer's mu must be held.
 func (r *replica) retire() {
 	if r.retired {
 		return
@@ -131,8 +131,8 @@ func (b *balancer) remove(r *replica) {
 	})
 }
 
-// acquire returns the ready replica with the fewest deliveries; the caller must release it. If none is ready within
-// limit, the error is [errNoReplica].
+// acquire returns the admitted and ready replica with the fewest deliveries; the caller must release it. If there is
+// none within limit, the error is [errNoReplica].
 func (b *balancer) acquire(ctx context.Context, limit time.Duration) (*replica, error) {
 	var timeout <-chan time.Time
 	for {

@@ -6,7 +6,6 @@ import (
 	"sync"
 )
 
-// These errors mean that the app cannot be changed.
 var (
 	// ErrBusy means that another change is in progress, or that a deployment canceled this one.
 	ErrBusy = errors.New("another deployment or scaling operation is in progress; wait until it finishes")
@@ -19,7 +18,7 @@ func isStopped(ctx context.Context) bool { return errors.Is(context.Cause(ctx), 
 
 func isAborted(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errAborted) }
 
-// changeLock rejects concurrent changes, except that a deployment cancels a change of size or a restart.
+// changeLock allows one change at a time; see [changeLock.begin].
 type changeLock struct {
 	token    chan struct{}
 	stopping context.Context
@@ -47,7 +46,7 @@ const (
 
 // begin starts a change; the caller must call end. A deployment waits for a start, and cancels a change of size or a
 // restart. Any other concurrent change fails with [ErrBusy]. The returned context's cause is [ErrStopped] if the app
-// stops, and [ErrBusy] if a deployment cancels the change.
+// stops, and [ErrBusy] if a deployment cancels the change of size or the restart.
 func (l *changeLock) begin(ctx context.Context, kind changeKind) (_ context.Context, end func(), err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	detach := context.AfterFunc(l.stopping, func() { cancel(ErrStopped) })

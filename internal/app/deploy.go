@@ -39,7 +39,7 @@ func (a *App) Deploy(ctx context.Context, path string) (api.DeployResult, error)
 	return a.deploy(ctx, v)
 }
 
-// If the files have not changed, the deployment is only a restart.
+// openAgain marks the version as a restart if its files have not changed.
 func (a *App) openAgain(old version) (v version, err error) {
 	restart := len(old.changedFiles()) == 0
 	switch {
@@ -56,8 +56,8 @@ func (a *App) openAgain(old version) (v version, err error) {
 	return v, err
 }
 
-// Reload deploys the changed files in the serving version's folder, or returns nil if there are none. If only settings
-// changed, the processes keep running.
+// Reload deploys the changed files of the serving version's folder or, if that is a copy, of its source. It returns nil
+// if there are none. The processes keep running if only settings changed that they do not use.
 func (a *App) Reload(ctx context.Context) (*api.ReloadResult, error) {
 	v := a.replicas.current()
 	files := v.changedFiles()
@@ -79,7 +79,7 @@ func (a *App) Reload(ctx context.Context) (*api.ReloadResult, error) {
 	return &api.ReloadResult{Deployed: &deployed, Settings: next.change.Live, Later: next.change.Later}, err
 }
 
-// If only settings changed, openChanged sets configOnly.
+// openChanged sets configOnly if only settings changed, and no commands.
 func (a *App) openChanged(v version, files []string) (version, error) {
 	if v.copied == nil {
 		next, err := a.open(v.bundle.Dir, "")
@@ -145,7 +145,7 @@ func (a *App) importVersion(source string, change func(dir string) error) (versi
 		copied = fileStamps(source)
 		b, err := bundle.Open(source)
 		if err == nil {
-			err = a.opts.Check(b) // a copy would hide files that other users can write
+			err = a.opts.Check(b) // the copy would hide that other users can write the files
 		}
 		if err != nil {
 			return version{}, Refused(err)
@@ -221,7 +221,7 @@ func (a *App) open(path, archive string) (v version, err error) {
 	return v, nil
 }
 
-// Share gives the app's user access to a version's folder. fresh means that tendril has just created it.
+// Share gives the app's user access to a version's folder. For fresh, see [bundle.ShareVersion].
 func Share(s *config.Settings, dir string, fresh bool) error {
 	if os.Geteuid() != 0 || s.AppUser == "" {
 		return nil
@@ -245,7 +245,7 @@ func (a *App) prune(v version) {
 	}
 	var inUse []string
 	for _, r := range a.replicas.balancer.all() {
-		inUse = append(inUse, r.version.dir()) // includes draining versions and replaced copies
+		inUse = append(inUse, r.version.dir()) // replicas may still run in earlier folders
 	}
 	if err := bundle.PruneVersions(v.dir(), inUse...); err != nil {
 		a.opts.Log.Warn("old versions not removed", "err", err)
@@ -407,7 +407,7 @@ func (a *App) Abort(ctx context.Context) (api.Deployment, error) {
 	return a.deployments.abortCurrent(ctx)
 }
 
-// Deployments returns the last 20 since startup, newest first.
+// Deployments returns the last 20 deployments since startup, newest first.
 func (a *App) Deployments() []api.Deployment { return a.deployments.newestFirst() }
 
 // Deployment returns the current or last deployment, or nil.

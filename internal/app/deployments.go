@@ -22,7 +22,7 @@ type deployments struct {
 	over  chan struct{}
 }
 
-// d's lock must be held.
+// d.mu must be held.
 func (d *deployments) last() *api.Deployment {
 	if len(d.all) == 0 {
 		return nil

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	brokenAfter    = 10 // different messages in a row that crash the app
+	brokenAfter    = 10 // different messages in a row, each of which crashed the app alone
 	maxQuarantined = 10_000
 )
 
@@ -20,9 +20,9 @@ type detector struct {
 
 	mu          sync.Mutex
 	quarantined map[string]*crashRecord
-	streak      int // different crashing messages since the last success
+	streak      int // different poison messages since the last success
 	broken      bool
-	// idle means that no message is quarantined and streak is 0, so that most deliveries skip the lock.
+	// idle is true if no message is quarantined and streak is 0. Deliveries then skip the lock.
 	idle atomic.Bool
 }
 
@@ -66,8 +66,8 @@ func (d *detector) isBroken() bool {
 // PoisonStatus summarizes the messages that crash the app.
 type PoisonStatus struct {
 	Quarantined int  // delivered one at a time
-	Poison      int  // crashed the app when delivered alone
-	Broken      bool // ten different messages in a row crashed the app
+	Poison      int  // crashed the app as the only message in flight
+	Broken      bool // ten different poison messages in a row
 }
 
 func (d *detector) poison() PoisonStatus {

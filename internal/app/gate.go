@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// gate passes on whether deliveries are possible. It stays open while an app that was ready is briefly unready.
+// gate passes on whether deliveries are possible. Once an app was ready, the gate closes only after the app has been
+// unready for [notReadyWait].
 type gate struct {
 	pass   func(open bool, reason string)
 	isOpen func() (open bool, reason string)

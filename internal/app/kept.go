@@ -16,12 +16,12 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// VersionsFile lists the deployed versions in the data directory.
+// VersionsFile is the file in the data directory that lists the deployed versions.
 const VersionsFile = "app-versions.json"
 
 const maxVersions = 20
 
-// keptVersions contains each folder once, with the last version deployed from it.
+// keptVersions lists failed versions, and for each folder or command the last version deployed from it.
 type keptVersions struct {
 	path string
 	log  *slog.Logger
@@ -53,8 +53,8 @@ func (k *keptVersions) open() {
 	k.all = stored.Versions
 }
 
-// Paths in the data directory are stored as relative paths, so that it can be moved; earlier versions stored absolute
-// paths.
+// Folders in the data directory are stored as relative paths, so that the directory can be moved. Earlier releases
+// stored absolute paths.
 func (k *keptVersions) folderPath(folder string) string {
 	dir := k.dir()
 	if folder != "" && !filepath.IsAbs(folder) {
@@ -150,7 +150,8 @@ func folderSize(dir string) (size int64) {
 }
 
 type origin struct {
-	// source is the given archive or folder, or "". isCopy means that tendril created the version's folder.
+	// source is the given archive or folder, or a shared version's name; may be "". isCopy means that tendril created
+	// the version's folder.
 	source string
 	isCopy bool
 	// of is the version that a rollback restored, or 0.
@@ -195,7 +196,7 @@ func (a *App) RollBack(ctx context.Context, number int) (api.DeployResult, error
 	return a.deploy(ctx, v)
 }
 
-// Versions returns the deployed versions, newest first, including failed deployments.
+// Versions returns up to 20 versions, newest first, including failed deployments but not versions whose folder is gone.
 func (a *App) Versions() []api.AppVersion {
 	return a.versions.list(a.replicas.current().number)
 }

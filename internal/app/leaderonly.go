@@ -29,10 +29,10 @@ type leaderCommands struct {
 	digest string
 	left   int
 	asked  bool
-	claim  CommandClaim // nil before the first command, and if another instance has run them
+	claim  CommandClaim // nil if this instance does not hold it
 }
 
-// leaderCommandsOf hashes the files before steps change them.
+// leaderCommandsOf must be called before steps change the files, which it hashes.
 func (s *stepRunner) leaderCommandsOf(v version, steps []bundle.Step) (*leaderCommands, error) {
 	l := &leaderCommands{opts: s.opts}
 	for i := range steps {

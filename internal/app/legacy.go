@@ -11,7 +11,8 @@ import (
 	"tendril/internal/config"
 )
 
-// legacyPlatform emulates platforms before Amazon Linux 2, for bundles that install hooks and services the old way.
+// legacyPlatform emulates Elastic Beanstalk platforms before Amazon Linux 2: it runs the hooks that a bundle installs
+// in the folder hooks, and links the version in the folder apps.
 type legacyPlatform struct {
 	settings *config.Settings
 	hooks    string

@@ -67,7 +67,7 @@ type machineSystem struct {
 	runner  *stepRunner
 	version int
 	environ []string
-	// The fields below belong to the current step. detached lets it start services that outlive tendril.
+	// The fields below belong to the current step. detached lets the step start services that outlive tendril.
 	step     *stepRun
 	detached bool
 }

@@ -156,7 +156,7 @@ func (s *supervised) logReady(e supervisor.Ready) {
 	s.opts.Log.Info("process ready", "process", e.Process, "duration_ms", e.After.Milliseconds())
 }
 
-// Deliveries wait only briefly for the exit, so it is recorded before the replica's other processes end.
+// Deliveries wait only briefly for the exit, so it is recorded before the process's descendants have exited.
 func (s *supervised) ended(r *replica) {
 	if r.wasReady.Load() {
 		s.recordExit(r, supervisor.Exit{})

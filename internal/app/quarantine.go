@@ -101,7 +101,7 @@ func (q *quarantine) stop() {
 	}
 }
 
-// If the replica is in use and outdated, the next delivery replaces it.
+// stopUnused stops the replica unless it is in use. If its version is no longer serving, the next delivery replaces it.
 func (q *quarantine) stopUnused() {
 	if q.using.TryLock() {
 		q.stop()

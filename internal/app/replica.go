@@ -28,7 +28,7 @@ type replica struct {
 	processes    processes
 	output       lastLines
 
-	// The balancer's lock guards the fields below.
+	// The balancer's mu guards these fields.
 	admitted, ready, retired bool
 	reason                   string
 	inWork                   int
@@ -71,7 +71,7 @@ func (r *replica) notReadyReason(known string) string {
 	return known
 }
 
-// giveUp records the first failure. The process is still restarted from time to time.
+// giveUp records the first failure. The supervisor may still retry the process.
 func (r *replica) giveUp(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

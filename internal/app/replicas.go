@@ -19,7 +19,7 @@ var errRolledBack = errors.New("the deployment was rolled back")
 type launcher interface {
 	// ctx limits only the start.
 	launch(ctx context.Context, v version, r *replica) (processes, error)
-	// helpers starts the processes without deliveries. It may return nil.
+	// helpers starts the processes without deliveries. It returns nil if there are none.
 	helpers(ctx context.Context, v version) (processes, error)
 }
 
@@ -103,7 +103,7 @@ func (s *replicaSet) status() (replicas, helpers []supervisor.Status) {
 
 func (s *replicaSet) launchAll(ctx context.Context, v version, n int) (replicas []*replica, err error) {
 	for len(replicas) < n && ctx.Err() == nil {
-		// Stop the replicas concurrently: the failed one may take its full grace period.
+		// Stop the earlier replicas concurrently, because a canceled launch may take its full grace period.
 		discarded := make(chan struct{})
 		before := replicas
 		stop := context.AfterFunc(ctx, func() { s.discard(before); close(discarded) })
@@ -132,9 +132,9 @@ func (s *replicaSet) launchOne(ctx context.Context, v version) (*replica, error)
 	return r, nil
 }
 
-// deploy starts as many replicas of v as are serving, and switches deliveries to them once all are ready. The previous
-// replicas drain in the background. If the new version fails, the error wraps [errRolledBack]. Until the switch, ctx
-// can cancel the deployment.
+// deploy starts as many replicas of v as are serving, at least one, and switches deliveries to them once all are ready.
+// The previous replicas drain in the background. If the new version fails, the error wraps [errRolledBack]. Until the
+// switch, ctx can cancel the deployment.
 func (s *replicaSet) deploy(ctx context.Context, v version) error {
 	ctx, end, err := s.changes.begin(ctx, toDeploy)
 	if err != nil {
@@ -244,7 +244,7 @@ func checkStillReady(replicas []*replica) error {
 	return late.failedStep(fmt.Errorf("%s is no longer ready: %s", late.name(), reason))
 }
 
-// firstUnready returns nil if all replicas are ready, and an error if any has given up.
+// firstUnready returns nil if all replicas are ready, and an error if any has failed.
 func firstUnready(replicas []*replica) (first *replica, reason string, err error) {
 	for _, r := range replicas {
 		if err := r.err(); err != nil {
@@ -258,8 +258,8 @@ func firstUnready(replicas []*replica) (first *replica, reason string, err error
 	return first, reason, nil
 }
 
-// scale changes the number of replicas to n, at least 1, and returns once new ones are ready. It returns [ErrBusy] if a
-// deployment canceled the change.
+// scale changes the number of replicas to n, at least 1, and returns once new ones are ready. It returns [ErrBusy]
+// during another change, or if a deployment cancels this one.
 func (s *replicaSet) scale(ctx context.Context, n int) error {
 	ctx, end, err := s.changes.begin(ctx, toScale)
 	if err != nil {
@@ -320,8 +320,8 @@ func (s *replicaSet) launchReady(ctx context.Context, v version, n int) ([]*repl
 	return replicas, nil
 }
 
-// stop cancels a change in progress and stops all replicas, whose deliveries must have ended. Once ctx is done, it
-// kills their processes.
+// stop cancels a change in progress, and stops all replicas and helpers. Deliveries must have ended. Once ctx is done,
+// it kills the processes.
 func (s *replicaSet) stop(ctx context.Context) error {
 	unregister := context.AfterFunc(ctx, s.hurry)
 	defer unregister()

@@ -702,7 +702,7 @@ func TestSwitchOnlyToReplicasThatAreReadyTogether(t *testing.T) {
 	})
 }
 
-// Stopping the previous helpers takes time, in which a ready replica may become unready.
+// Stopping the previous helpers takes time, during which a ready replica may become unready.
 func TestNoSwitchToReplicasThatBecameUnready(t *testing.T) {
 	for k, want := range map[kind]string{fading: "broken", wavering: "it thinks"} {
 		synctest.Test(t, func(t *testing.T) {

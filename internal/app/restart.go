@@ -14,8 +14,9 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// Restart restarts a process of the serving version and returns its replacement's name. A replica drains once its
-// replacement is ready. A helper stops first, because it must not run twice.
+// Restart restarts a process and returns its replacement's name. A serving replica drains once its replacement is
+// ready. A helper stops first, because it must not run twice. The replica for quarantined messages only stops, because
+// the next delivery starts it.
 func (a *App) Restart(ctx context.Context, name string) (started string, err error) {
 	if a.opts.stopping() {
 		return "", ErrStopped
@@ -50,7 +51,8 @@ func (a *App) RestartAll(ctx context.Context) (restarted int, err error) {
 
 var errNoProcess = errors.New("not found")
 
-// restart returns once the new replica receives deliveries. It returns [ErrBusy] if a deployment canceled the restart.
+// restart returns once the new replica receives deliveries or the helper has started. It returns [ErrBusy] during
+// another change, or if a deployment cancels the restart.
 func (s *replicaSet) restart(ctx context.Context, name string) (started string, err error) {
 	ctx, end, err := s.changes.begin(ctx, toScale)
 	if err != nil {

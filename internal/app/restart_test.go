@@ -47,7 +47,7 @@ func TestAReplicaIsRestartedWithoutAGap(t *testing.T) {
 	})
 }
 
-// Previous names select replicas by position, and draining replicas can still be named.
+// Names of stopped replicas select serving ones by position.
 func TestEveryShownReplicaNameIsAcceptedAfterADeployment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := startReplicas(t, 2, nil)

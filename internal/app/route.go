@@ -13,7 +13,8 @@ import (
 // exitWait is how long a failed delivery waits for a process exit that would explain it.
 const exitWait = 250 * time.Millisecond
 
-// Returning messages would use up receives, and an app crashed by a message is usually ready again soon.
+// notReadyWait is how long deliveries wait for a ready replica: returning the messages would use up receives, and an
+// app that crashed is usually ready again soon.
 const notReadyWait = 3 * time.Second
 
 const badAddress = "invalid address of the app"
@@ -124,7 +125,7 @@ func exitsSoon(exited <-chan struct{}) bool {
 	}
 }
 
-// Close closes all connections; a later delivery opens a new one.
+// Close closes all connections; later deliveries open new ones.
 func (t *Route) Close() {
 	for _, r := range t.balancer.all() {
 		r.disconnect(t)

@@ -41,7 +41,8 @@ func (s *Scaler) Size(context.Context) (current, desired int, err error) {
 	return s.ready(), desired, nil
 }
 
-// SetSize starts changing the number of replicas to n, at least 1. After a failure, it rejects scale-outs for a while.
+// SetSize starts changing the number of replicas to n, at least 1. After failures, it rejects scale-outs for 30 seconds
+// to 10 minutes.
 func (s *Scaler) SetSize(_ context.Context, n int) error {
 	n = max(n, 1)
 	s.mu.Lock()
@@ -84,7 +85,7 @@ func (s *Scaler) scaleToWanted() {
 	s.wanted = 0
 }
 
-// A failure caused by a deployment or the stop does not block scale-outs. s.mu must be held.
+// blockScaleOut ignores failures caused by another change or the stop. s.mu must be held.
 func (s *Scaler) blockScaleOut(n int, cause error) {
 	if s.run.Err() != nil || errors.Is(cause, ErrBusy) || errors.Is(cause, ErrStopped) {
 		return

@@ -6,8 +6,8 @@ import (
 	"tendril/api"
 )
 
-// SharedVersion identifies a version deployed to all instances. The zero value means a version deployed only to this
-// one.
+// SharedVersion identifies a version deployed to all instances. The zero value means that a version was deployed only
+// to this instance.
 type SharedVersion struct {
 	Number int
 	Name   string
@@ -28,7 +28,7 @@ func (a *App) DeployShared(ctx context.Context, archive string, shared SharedVer
 	return a.deploy(ctx, v)
 }
 
-// Examine returns why a folder or archive cannot be deployed, or nil. It runs no code in it.
+// Examine returns why a folder or archive cannot be deployed, or nil. It runs none of the version's code.
 func (a *App) Examine(path string) error {
 	v, err := a.importVersion(path, nil)
 	if err == nil {
@@ -37,8 +37,8 @@ func (a *App) Examine(path string) error {
 	return err
 }
 
-// SharedNumber returns the number of the serving version or, before the start, of the first. It is 0 for a version
-// deployed only to this instance.
+// SharedNumber returns the shared number of the serving version or, before the start, of the first. It is 0 for a
+// version deployed only to this instance.
 func (a *App) SharedNumber() int {
 	v := a.replicas.current()
 	if v.number == 0 {

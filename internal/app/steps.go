@@ -45,7 +45,7 @@ func (s *stepRunner) run(ctx context.Context, v version, after bool) error {
 		}
 	}
 
-	steps, err := s.legacy.steps(v, after) // which prepareMachine may have installed
+	steps, err := s.legacy.steps(v, after) // prepareMachine may have installed hooks
 	if err != nil {
 		return err
 	}

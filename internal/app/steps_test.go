@@ -94,7 +94,7 @@ func (s *stepGroup) mustLoseAll(t *testing.T) (lost bool) {
 	return err == io.EOF
 }
 
-// The plan also contains the Procfile's processes, which are not steps.
+// The plan also contains the Procfile's processes, which stepRunner does not run.
 func TestStepsRunInTwoParts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

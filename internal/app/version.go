@@ -23,11 +23,12 @@ type version struct {
 	bundle  *bundle.Bundle
 	command []string
 	origin  origin
-	// files is the folder's state after the steps ran, and read its state when the version was read.
+	// read is the state of the bundle's configuration files when they were read. files is the folder's state after the
+	// steps, with these files as in read.
 	files, read map[string]string
 	// copied is the source folder's state when it was copied, or nil.
 	copied map[string]string
-	// facts is the version whose get-config values the processes use.
+	// facts is the number of the version whose get-config values the processes use.
 	facts      int
 	configOnly bool
 	unpacked   bool
@@ -113,7 +114,8 @@ func writtenFolders() []string {
 	return []string{".git", "node_modules", "__pycache__", "tmp", "log", "logs", "bin"}
 }
 
-// fileStamps returns each file's state by slash-separated path. It skips folders that apps and builds write to.
+// fileStamps returns the size and time of each regular file by slash-separated path, for at most 50,000 files. It skips
+// folders that apps and builds write to.
 func fileStamps(dir string) map[string]string {
 	files := map[string]string{}
 	walkRegular(dir, writtenFolders(), func(name string, info fs.FileInfo) {

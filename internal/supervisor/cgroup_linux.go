@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	// freezeWait limits the wait until a group is frozen. Kernels that cannot kill a group as a whole freeze it before
-	// its processes are killed.
+	// freezeWait limits the wait for a group to freeze before its processes are killed one by one.
 	freezeWait = 200 * time.Millisecond
 	// Exiting processes keep the group's directory busy for a moment.
 	removeTries = 20
@@ -38,7 +37,7 @@ func findCgroups() cgroupFolder {
 	return cgroupAt(root, point, cgroupPath(string(own)))
 }
 
-// cgroupAt returns the zero value if the group is unknown or its name needs quotes in a shell.
+// cgroupAt returns the zero value if the group is unknown, or if the guard's script could not handle its path.
 func cgroupAt(root, point, path string) cgroupFolder {
 	inside, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/"))
 	if point == "" || path == "" || !ok || strings.Contains(path, "/..") {
@@ -134,7 +133,8 @@ func (c *cgroup) empty() bool {
 	return false
 }
 
-// kill returns false on kernels before 5.14, after freezing the group; the caller must then kill each process.
+// kill returns false if it cannot kill the group as a whole, as on kernels before 5.14. The group is then frozen if
+// possible, and the caller must kill each process.
 func (c *cgroup) kill() bool {
 	if c.write("cgroup.kill", "1") == nil {
 		return true

@@ -22,18 +22,18 @@ const checkTimeout = 5 * time.Second
 
 // Check is a readiness check. The zero value means no check.
 type Check struct {
-	// Host "" means this machine: 127.0.0.1, or ::1 if that refuses the connection.
+	// Host "" means this machine: 127.0.0.1, or ::1 if connecting to 127.0.0.1 fails.
 	Host string
 	// TLS selects HTTPS and requires a Path.
 	TLS       bool
 	TLSConfig *tls.Config
 	Port      int
-	// Path is requested with GET and must return 2xx without redirects. "" means that the check only opens a TCP
-	// connection.
+	// Path is requested with GET; the status must be 200 to 299, and redirects are not followed. If Path is "", the
+	// check only opens a TCP connection.
 	Path string
 }
 
-// ParseCheck parses "TCP:port" or "HTTP:port/path", case-insensitively.
+// ParseCheck parses "TCP:port", "HTTP:port" or "HTTP:port/path". The case of TCP and HTTP does not matter.
 func ParseCheck(s string) (Check, error) {
 	kind, rest, _ := strings.Cut(s, ":")
 	portText, path, hasPath := strings.Cut(rest, "/")
@@ -87,7 +87,7 @@ func (c Check) validate() error {
 	return nil
 }
 
-// Probe checks once, with a timeout of 5 s. It returns nil if the process is ready.
+// Probe checks once, with a timeout of 5 s. It returns nil if the check passes.
 func (c Check) Probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()

@@ -47,7 +47,7 @@ func lookPath(file, dir string, env []string) (string, error) {
 	return "", fmt.Errorf("program %q not found in PATH %q: %s", file, search, hint)
 }
 
-// SearchPath returns the PATH of an environment, or execvp's default.
+// SearchPath returns the PATH of an environment, or a default path if PATH is not set.
 func SearchPath(env []string) string {
 	search := "/usr/local/bin:/usr/bin:/bin"
 	for _, entry := range env {
@@ -138,12 +138,12 @@ func isShellWord(word string) bool {
 	return strings.HasPrefix(word, "#")
 }
 
-// earlyExit is how soon after the start an exit is attributed to a missing program or file.
+// earlyExit is how soon after the start an exit may be attributed to a missing file or to daemonizing.
 const earlyExit = 10 * time.Second
 
 var interpreters = regexp.MustCompile(`^(python[0-9.]*|node|nodejs|ruby|perl|php|sh|bash|java)$`)
 
-// missingFile returns text about a missing program or file that explains an early exit, or "".
+// missingFile returns text about a missing or non-executable file that explains an early exit, or "".
 func (p *Process) missingFile(code int) string {
 	words := p.Argv
 	if p.Shell != "" {

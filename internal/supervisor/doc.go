@@ -21,27 +21,29 @@
 //
 // # Invariants
 //
-//   - No descendant outlives its process, even outside the process group.
-//   - Foreign processes are never signaled. A process group is signaled only until its leader is reaped; other
-//     processes are pinned by a handle while their identity is checked.
-//   - A process that exits has failed, even with status 0, unless [Process.MayFinish] is set.
-//   - A process is started only if its port is free, and is ready only while it listens there itself.
+//   - No descendant outlives a Supervisor's process, even outside the process group.
+//   - Foreign processes are never signaled. A process group is signaled only until its leader is reaped. Other
+//     processes are checked and signaled through a pidfd, if the kernel supports it.
+//   - A process that exits has failed. Status 0 counts as a success only if [Process.MayFinish] is set.
+//   - A process is started only if its port is free. It is not ready while another program listens there, unless
+//     [Process.AnyListener] is set; only Linux can tell.
 //   - The [Gate] closes before a process is stopped.
 //   - A process inherits neither environment nor open files, but its environment may get TENDRIL_RUN and, with a
 //     [Process.User], HOME, USER and LOGNAME.
 //   - User and limits apply from the program's first instruction.
-//   - Output is always drained, so it can neither block a process nor fill the memory.
-//   - Stop is bounded by the grace period, its context and [Options.Hurry], plus five seconds after KILL.
+//   - Output is always drained, so it can neither block a process for long nor fill the memory.
+//   - Stop waits for at most the grace period, less if its context or [Options.Hurry] is done, and a few seconds after
+//     KILL.
 //
 // # Descendants
 //
-// On Linux, each run gets a version 2 control group if tendril can create one: processes cannot leave it, and the kernel
-// kills it as a whole. Otherwise, each run has a mark in its environment, for which /proc is searched; only a daemon that
-// erases its environment escapes that search. Other systems only have process groups.
+// On Linux, each run gets a version 2 control group if tendril can create one: unprivileged processes cannot leave it,
+// and the kernel kills it as a whole. Otherwise, each run has a mark in its environment, for which /proc is searched;
+// only a daemon that erases its environment escapes that search. Other systems only have process groups.
 //
-// After kill -9 of tendril, no child survives. On Linux, a parent-death signal, tied to the one locked thread that starts
-// all processes, kills direct children. A small shell ([procgroup.Guard]) kills their descendants when the pipe from
-// tendril closes.
+// After kill -9 of tendril, no child survives. On Linux, a parent-death signal, tied to the one locked thread that
+// starts all processes, kills direct children. A small shell ([procgroup.Guard]) kills their descendants when the pipe
+// from tendril closes.
 //
 // As process 1, tendril reaps orphans (reaper_linux.go), but never a child that other code waits for.
 package supervisor

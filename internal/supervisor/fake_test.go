@@ -85,7 +85,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	return err
 }
 
-// A stop does not wait long for lines that this process is slow to handle.
+// awaitOutput waits for all output, because Stop waits only briefly for a slow callback.
 func (s *Supervisor) awaitOutput() {
 	for _, l := range s.loops {
 		if l.out != nil {

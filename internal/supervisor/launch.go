@@ -118,7 +118,7 @@ func (h *host) begin(o *launchSpec, k *processTree) (*osGroup, *startBarrier, er
 		return nil, nil, err
 	}
 
-	h.guard.Watch() // a process is unguarded until Add
+	h.guard.Watch() // shortens the time until Add, in which the process is not guarded
 	h.thread.Do(func() { err = g.Cmd.Start() })
 	barrier.started()
 	if err != nil {

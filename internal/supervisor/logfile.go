@@ -18,7 +18,8 @@ const (
 	rotateRetry  = time.Second
 )
 
-// logFile is a rotated log file, opened by the first write. It marks dropped lines. It is safe for concurrent use.
+// logFile is a rotated log file, opened by the first write. It reports dropped lines in the file. It is safe for
+// concurrent use.
 type logFile struct {
 	path     string
 	maxBytes int64
@@ -33,7 +34,7 @@ type logFile struct {
 	retryAt time.Time
 }
 
-// open rejects links, which another user could have created, and does not block on a named pipe.
+// open rejects symbolic links, which another user could have created, and does not block on a named pipe.
 func (l *logFile) open() error {
 	file, err := os.OpenFile(l.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
@@ -128,8 +129,8 @@ func (l *logFile) close() error {
 	return file.Close()
 }
 
-// LogFolder writes output to files named as on Elastic Beanstalk: web.stdout.log and web.stderr.log. It rotates files
-// at 10 MiB and keeps five. It is safe for concurrent use.
+// LogFolder writes output to files named as on Elastic Beanstalk, such as web.stdout.log and web.stderr.log. It rotates
+// files at 10 MiB and keeps five older ones of each. It is safe for concurrent use.
 type LogFolder struct {
 	dir string
 

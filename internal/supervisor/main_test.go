@@ -214,7 +214,7 @@ func supervise() int {
 
 func unguarded() int {
 	h := newHost()
-	// Without a remaining process, control groups would not be removed.
+	// A control group would remain, because no process is left to remove it.
 	h.cgroups = cgroupFolder{}
 	p := Process{Name: "direct", Argv: []string{os.Args[0]}, Env: childEnv("idle", os.Getenv("OBSERVER"))}
 	if _, err := h.start(&p, nil); err != nil {

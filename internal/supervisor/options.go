@@ -27,11 +27,11 @@ type Options struct {
 	// recovered after running for RestartWindow.
 	RetryAfter time.Duration
 
-	// ReadyInterval is the interval between checks of an unready process; 0 means 100 ms. It is at least 1 s once the
-	// process is ten seconds old.
+	// ReadyInterval is the interval between checks of an unready process; 0 means 100 ms. It is at least 1 s once no
+	// check has passed for ten seconds.
 	ReadyInterval time.Duration
-	// HealthInterval is the interval between checks of a ready process; 0 means 5 s. Two failures in a row, 1 s apart,
-	// make it unready.
+	// HealthInterval is the interval between checks of a ready process; 0 means 5 s. Two failures in a row, at
+	// most 1 s apart, make it unready.
 	HealthInterval time.Duration
 	// ReadyLateAfter is the time before the first [Events.ReadyLate], and doubles after each; 0 means 30 s.
 	ReadyLateAfter time.Duration
@@ -42,13 +42,14 @@ type Options struct {
 	Output func(process, stream string, line []byte)
 	// MaxLine limits a line's bytes; 0 means 16 KiB. The rest of a longer line is replaced with its length.
 	MaxLine int
-	// LinesPerSecond limits each process's lines, averaged over five seconds; 0 means 1000. Excess lines are dropped.
+	// LinesPerSecond limits each process's lines, with bursts of five times as many; 0 means 1000. Excess lines are
+	// dropped.
 	LinesPerSecond int
 
 	Events Events
 }
 
-// withDefaults does not check values, because package config has.
+// withDefaults does not check values, because package config does.
 func (o *Options) withDefaults() Options {
 	var set Options
 	if o != nil {
@@ -70,8 +71,8 @@ func (o *Options) withDefaults() Options {
 	return set
 }
 
-// Events are callbacks; each may be nil. Calls for one process are in order; calls for different processes may be
-// concurrent. They must return quickly and not call Start, Stop or Restart.
+// Events are callbacks; each may be nil. Except for LinesDropped, calls for one process are in order; calls for
+// different processes may be concurrent. They must return quickly and not call Start, Stop or Restart.
 type Events struct {
 	Started    func(Started)
 	Ready      func(Ready)
@@ -80,10 +81,10 @@ type Events struct {
 	Ended      func(Ended)
 	Exited     func(Exited)
 	Restarting func(Restarting)
-	// GaveUp is called once, and again only after the process has recovered.
+	// GaveUp is called once, and again only after the process has recovered or [Supervisor.Restart] was called.
 	GaveUp func(GaveUp)
 	Killed func(Killed)
-	// LinesDropped is called at most once per second for each process.
+	// LinesDropped is called at most once per second for each stream of a process, and when the process stops.
 	LinesDropped func(LinesDropped)
 	// Gate is called when the app becomes able or unable to take work; initially, it is unable. Calls are serialized
 	// across processes.
@@ -121,7 +122,7 @@ type Ended struct {
 	PID     int
 }
 
-// Exited reports that a process and all its descendants have exited, or that it could not be started.
+// Exited reports that a process and all its descendants have exited, or that it could not be restarted.
 type Exited struct {
 	Process string
 	PID     int
@@ -133,14 +134,15 @@ type Exited struct {
 type Restarting struct {
 	Process string
 	Delay   time.Duration
-	// Failures counts the failures in the restart window, including this one. Limit is the maximum number of restarts.
+	// Failures counts the failures in the restart window, including this one unless Excused is set. Limit is the
+	// maximum number of restarts.
 	Failures, Limit int
 	// Excused means that the exit does not count; see [Options.Excused]. OnTrial means that the restart is an attempt
 	// to revive the process; see [Options.RetryAfter].
 	Excused, OnTrial bool
 }
 
-// GaveUp reports that a process failed too often and is down.
+// GaveUp reports that a process is down because it failed too often or its command cannot be run.
 type GaveUp struct {
 	Process string
 	Err     *FailedError
@@ -156,13 +158,13 @@ type Killed struct {
 // LinesDropped reports lost output.
 type LinesDropped struct {
 	Process, Stream string
-	// Lines counts the lines dropped since the last report, Total all dropped lines of both streams.
+	// Lines counts the stream's lines dropped since its last report, Total all dropped lines of both streams.
 	Lines, Total int64
 	// TooFast means that lines exceeded [Options.LinesPerSecond]. Otherwise, [Options.Output] blocked.
 	TooFast bool
 }
 
-// Gate reports whether the app can take work, because every process with a check is ready.
+// Gate reports whether the app can take work: every process with a check is ready, and no stop has begun.
 type Gate struct {
 	Open bool
 	// Reason is text such as "web exited: exit status 1"; "" if Open.

@@ -18,7 +18,7 @@ const (
 	portInterval = 100 * time.Millisecond
 )
 
-// These ports are below the ephemeral ports, so that no outgoing connection takes one before the app does.
+// These ports are below Linux's default ephemeral ports, so that no outgoing connection takes one before the app does.
 const firstFreePort, lastFreePort = 20_000, 29_999
 
 // FreePort returns a port from 20000 to 29999 that is currently free.

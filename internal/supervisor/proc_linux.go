@@ -118,7 +118,8 @@ func descendants(all []process, leader int, isMarked func(process) bool) (found 
 	return found
 }
 
-// environAsOwner reads as the process's owner, because in a container even root may not read other users' environments.
+// environAsOwner reads as the process's owner, because root in a container may lack the permission to read other users'
+// environments.
 func environAsOwner(pid int) []byte {
 	var env []byte
 	asOwner(pid, func(proc string) { env, _ = os.ReadFile(proc + "/environ") })
@@ -126,7 +127,7 @@ func environAsOwner(pid int) []byte {
 }
 
 // asOwner calls look with a process's /proc directory while this thread accesses files as the process's user. It does
-// nothing for root's processes, or if tendril may not switch.
+// nothing for root's processes, or if tendril does not run as root.
 func asOwner(pid int, look func(proc string)) {
 	proc := "/proc/" + strconv.Itoa(pid)
 	var owner unix.Stat_t

@@ -280,14 +280,14 @@ func (o *Options) afterFailure(earlier []time.Time, now time.Time, random float6
 	}
 	failures = append(earlier, now)
 	if more := len(failures) - o.RestartLimit - 1; more >= 0 {
-		// Attempts may continue indefinitely.
+		// Keep the list short, because attempts may continue indefinitely.
 		return failures[more:], 0, true
 	}
 	delay = o.RestartMin
 	for i := 1; i < len(failures) && delay < o.RestartMax; i++ {
 		delay *= 2
 	}
-	// Half of the delay is random, so that machines that failed together restart apart.
+	// Half of the delay is random, so that instances that failed together do not restart together.
 	half := min(delay, o.RestartMax) / 2
 	return failures, max(o.RestartMin, half+time.Duration(random*float64(half))), false
 }
@@ -298,7 +298,7 @@ func (l *processLoop) awaitDelay(event Restarting) bool {
 	return l.awaitRestart(time.After(event.Delay))
 }
 
-// awaitRestart returns false if the process stops. start may be nil.
+// awaitRestart returns false if the supervisor is stopping. start may be nil.
 func (l *processLoop) awaitRestart(start <-chan time.Time) bool {
 	select {
 	case <-start:

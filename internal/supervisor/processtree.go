@@ -33,7 +33,8 @@ type child struct {
 // emptier reports whether no process except the leader is alive.
 type emptier interface{ empty() bool }
 
-// group is a process and its descendants. The leader stays a zombie until reap, so that its PID is not reused.
+// group is a process and its descendants. On Linux, the leader stays a zombie until reap, so that its PID is not
+// reused.
 type group interface {
 	signal(sig syscall.Signal)
 	// empty must not be called before the leader has exited.
@@ -102,7 +103,7 @@ func (g *osGroup) reap() Exit {
 }
 
 // processTree finds a run's descendants by a control group or by a mark in their environment. With neither, it finds
-// only the process group.
+// only the process group and processes whose parents lead to it.
 type processTree struct {
 	// pid is 0 before the start, and noLeader if descendants outlive the reaped leader.
 	pid atomic.Int64

@@ -128,7 +128,7 @@ func (t *processTree) signalOne(p process, sig syscall.Signal) {
 	}
 }
 
-// empty ignores the process group. If the tree was killed, empty also kills processes started during the kill.
+// empty ignores the leader. If the tree was killed, empty also kills processes started during the kill.
 func (t *processTree) empty() bool {
 	if t.cgroup != nil {
 		if t.cgroup.empty() {
@@ -153,7 +153,7 @@ func (t *processTree) empty() bool {
 	return none
 }
 
-// leave puts the descendants of a leader about to be reaped under the guard. It reports whether there are any.
+// leave guards the descendants of a leader about to be reaped. It reports whether there are any.
 func (g *osGroup) leave() bool {
 	if g.tree.marker() == "" || g.tree.empty() {
 		return false

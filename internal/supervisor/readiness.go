@@ -137,8 +137,8 @@ func listensElsewhere(err error, ports []int) error {
 	}
 }
 
-// runCheck skips a TCP check if the process was ready and its port has a listener, because some servers log
-// connections without requests.
+// runCheck skips a TCP check if the process is ready and its port has a listener, because some servers log connections
+// without requests.
 func (l *processLoop) runCheck(ctx context.Context, check Check, ready bool) error {
 	if ready && check.Path == "" && l.sys.taken(check.Port) {
 		return nil

@@ -27,7 +27,7 @@ type leftBehind struct {
 // every run.
 func NewRunner(opts *Options) *Runner { return &Runner{host: newHost(), opts: opts.withDefaults()} }
 
-// Validate checks p, and that its program and directory exist.
+// Validate checks p, and that its program, directory and user exist.
 func (p *Process) Validate() error {
 	if err := p.validate(); err != nil {
 		return err
@@ -36,7 +36,7 @@ func (p *Process) Validate() error {
 	return err
 }
 
-// Close kills the descendants that have outlived their process.
+// Close kills the descendants left by [Run.Release].
 func (r *Runner) Close() {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -124,10 +124,11 @@ type Run struct {
 // PID returns the ID of the process and its group.
 func (r *Run) PID() int { return r.child.pid }
 
-// Exited returns a channel that is closed when the process has exited. The PID is not reused before [Run.Reap].
+// Exited returns a channel that is closed when the process has exited. On Linux, the PID is not reused before
+// [Run.Reap] or [Run.Release].
 func (r *Run) Exited() <-chan struct{} { return r.child.exited }
 
-// Signal sends sig to the process and its descendants. Do not call it after [Run.Reap].
+// Signal sends sig to the process and its descendants. Do not call it after [Run.Reap] or [Run.Release].
 func (r *Run) Signal(sig syscall.Signal) { r.child.group.signal(sig) }
 
 // Owns reports whether the process or a descendant is the peer of conn, a local IPv4 connection. It compares users if
@@ -151,8 +152,8 @@ func (r *Run) End(hurry context.Context, grace time.Duration) {
 	<-r.child.exited
 }
 
-// Reap kills the run's remaining processes and returns how the process exited. Call it exactly once, after
-// [Run.Exited].
+// Reap kills the run's remaining processes and returns how the process exited. Call either Reap or [Run.Release] once,
+// after [Run.Exited].
 func (r *Run) Reap() Exit {
 	r.Signal(syscall.SIGKILL)
 	return r.reap()

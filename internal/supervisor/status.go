@@ -51,7 +51,7 @@ type Status struct {
 type Exit struct {
 	Code   int
 	Signal string
-	// Missing is a program or file in the command that does not exist; may be "".
+	// Missing is text about a file in the command that does not exist or is not executable; may be "".
 	Missing string
 	// Daemonized means that the process exited with status 0 soon after its start, leaving descendants.
 	Daemonized bool

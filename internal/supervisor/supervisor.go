@@ -14,7 +14,7 @@ import (
 // sinkPatience is how long a stop waits for a blocked output callback.
 const sinkPatience = time.Second
 
-// Supervisor keeps a set of processes running. It is started and stopped once. It is safe for concurrent use.
+// Supervisor keeps a set of processes running. It can be started only once. It is safe for concurrent use.
 type Supervisor struct {
 	opts      Options
 	loops     []*processLoop
@@ -153,8 +153,8 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 
 var errStopped = errors.New("the processes are being stopped")
 
-// Restart stops a process, even a waiting or failed one, and starts it again immediately. It returns the result of the
-// start, which is retried as usual and does not count as a failure.
+// Restart stops a process if it is running, forgets its failures and starts it immediately. It returns the error of the
+// start, which is retried as usual.
 func (s *Supervisor) Restart(ctx context.Context, process string) error {
 	for _, l := range s.loops {
 		if l.proc.Name == process {

@@ -24,8 +24,8 @@ type Events struct {
 // Systemd sends notifications to systemd, if it started the process. It is safe for concurrent use.
 type Systemd struct {
 	events Events
+	write  func(message string) error
 	// watchdogTimeout returns the unit's WatchdogSec; 0 means no watchdog.
-	write           func(message string) error
 	watchdogTimeout func() (time.Duration, error)
 	// timeout limits the wait for an earlier message, and the wait for systemd.
 	timeout time.Duration

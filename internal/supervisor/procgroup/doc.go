@@ -5,6 +5,6 @@
 //	Leader.Await ... Leader.Reap
 //
 // A group is signaled only until its leader is reaped, because its number may be reused afterwards. So [Guard.Remove]
-// comes before [Leader.Reap]. Only Linux has the parent-death signal and can wait without reaping; other systems rely on
-// the guard.
+// comes before [Leader.Reap]. Only on Linux, this package uses the parent-death signal and waits without reaping; other
+// systems rely on the guard.
 package procgroup
