@@ -13,8 +13,8 @@ import (
 	"tendril/queue"
 )
 
-// AutoScaling is a client for Amazon EC2 Auto Scaling. It is safe for concurrent use. Errors are [queue.Error], with
-// queue.CodeResourceNotFound for a missing group or instance.
+// AutoScaling is a client for Amazon EC2 Auto Scaling. It is safe for concurrent use. The error code for a missing group,
+// or an instance outside any group, is queue.CodeResourceNotFound.
 type AutoScaling struct {
 	service service
 	api     client[autoscaling.Client]
@@ -74,7 +74,7 @@ type Group struct {
 type GroupState struct {
 	Min, Max, Desired int
 	Instances         []GroupInstance
-	// ManagedBy is the service or program that controls the group's size, or "".
+	// ManagedBy is the service or program that manages the group, according to its tags, or "".
 	ManagedBy string
 }
 
@@ -141,7 +141,7 @@ func managerOf(tags []types.TagDescription) string {
 	return ""
 }
 
-// ScaledBy returns the group's manager, otherwise an enabled scaling policy, or "".
+// ScaledBy returns the group's manager or one of its enabled scaling policies, or "" if it has neither.
 func (g *Group) ScaledBy(ctx context.Context) (string, error) {
 	state, err := g.Describe(ctx)
 	if err != nil || state.ManagedBy != "" {
@@ -190,7 +190,7 @@ func (m *Member) Protect(ctx context.Context, on bool) error {
 	return m.group.explain(ctx, "SetInstanceProtection", err)
 }
 
-// Heartbeat restarts the timeouts of all hooks.
+// Heartbeat restarts the timeouts of all termination hooks.
 func (m *Member) Heartbeat(ctx context.Context) error {
 	return m.forEachHook(ctx, m.hooks.All, "RecordLifecycleActionHeartbeat", func(hook string) error {
 		_, err := m.group.scaling.api.get().RecordLifecycleActionHeartbeat(ctx, &autoscaling.RecordLifecycleActionHeartbeatInput{
@@ -200,7 +200,8 @@ func (m *Member) Heartbeat(ctx context.Context) error {
 	})
 }
 
-// Complete completes the lifecycle actions, so that the group terminates the instance.
+// Complete completes the lifecycle actions of the member's own hooks. The group terminates the instance once the actions
+// of all hooks are complete.
 func (m *Member) Complete(ctx context.Context) error {
 	return m.forEachHook(ctx, m.hooks.Own, "CompleteLifecycleAction", func(hook string) error {
 		_, err := m.group.scaling.api.get().CompleteLifecycleAction(ctx, &autoscaling.CompleteLifecycleActionInput{
@@ -211,7 +212,7 @@ func (m *Member) Complete(ctx context.Context) error {
 	})
 }
 
-// forEachHook ignores hooks whose lifecycle action was completed or timed out.
+// forEachHook ignores hooks without an active lifecycle action, such as completed ones.
 func (m *Member) forEachHook(ctx context.Context, hooks []string, action string, call func(hook string) error) error {
 	var failed error
 	for _, hook := range hooks {
@@ -225,14 +226,14 @@ func (m *Member) forEachHook(ctx context.Context, hooks []string, action string,
 
 // TerminationHooks are the lifecycle hooks that delay the termination of a group's instances.
 type TerminationHooks struct {
-	// All must be extended while the instance needs time: a timeout with the default result ABANDON also ends the other
-	// hooks.
+	// All must receive heartbeats while the instance needs time: if a hook times out with the result ABANDON, the other
+	// hooks end too.
 	All []string
-	// Own must be completed here. The other hooks notify a consumer, which completes them.
+	// Own are completed by [Member.Complete]. The other hooks have a notification target, which completes them.
 	Own []string
 }
 
-// TerminationHooks returns the group's hooks. If all of them send notifications, they are its own.
+// TerminationHooks returns the group's termination hooks. If all have a notification target, all count as own.
 func (g *Group) TerminationHooks(ctx context.Context) (TerminationHooks, error) {
 	out, err := g.scaling.api.get().DescribeLifecycleHooks(ctx,
 		&autoscaling.DescribeLifecycleHooksInput{AutoScalingGroupName: &g.name})

@@ -21,7 +21,6 @@ import (
 
 // BenchmarkReceiveDelete reports the cost per message of receiving and deleting ten messages: without a network
 // ("stub"), over TCP ("loopback"), and with the SDK's client ("sdk").
-
 func BenchmarkReceiveDelete(b *testing.B) {
 	receive, remove := cannedTen()
 	stub := roundTrip(func(r *http.Request) (*http.Response, error) {

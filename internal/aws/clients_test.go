@@ -80,7 +80,7 @@ func opened[Client any](c Client, err error) func(t *testing.T) Client {
 	}
 }
 
-// forEachClient calls test with a client whose dial may be replaced. Its calls reach a server that counts them.
+// forEachClient calls test for each kind of client, with a server that counts its requests.
 func forEachClient(t *testing.T, test func(t *testing.T, c openedClient, requests *atomic.Int64)) {
 	for name, open := range clientsByName {
 		t.Run(name, func(t *testing.T) {

@@ -54,8 +54,8 @@ func OpenCloudWatch(ctx context.Context, opts *Options) (*CloudWatch, error) {
 
 	api := cloudwatch.NewFromConfig(cfg, func(o *cloudwatch.Options) {
 		o.Retryer = sdk.NopRetryer{}
-		// Many compatible servers support neither CBOR, the default protocol, nor compression. Requests stay far below
-		// 1 MiB.
+		// Many compatible servers support neither CBOR, the default protocol, nor compression, which requests of this
+		// size do not need.
 		o.Protocol = awsjson.New10(schemas.GraniteServiceVersion20100801)
 		o.DisableRequestCompression = true
 	})
@@ -94,8 +94,8 @@ func (c *CloudWatch) explain(ctx context.Context, doing string, err error, advic
 // Amazon EC2 publishes some values late.
 const metricPeriods = 3
 
-// GroupCPU returns the CPU utilization of a group's instances, in percent, in the newest period before end with
-// readings. If there is none, Samples is 0. period is a multiple of a minute.
+// GroupCPU returns the CPU utilization of a group's instances, in percent, in the newest of the last three periods
+// before end that has values. If none has, Samples is 0. period must be a multiple of a minute.
 func (c *CloudWatch) GroupCPU(ctx context.Context, group string, end time.Time, period time.Duration) (newest Datum, err error) {
 	out, err := c.api.get().GetMetricStatistics(ctx, &cloudwatch.GetMetricStatisticsInput{
 		Namespace: sdk.String("AWS/EC2"), MetricName: sdk.String("CPUUtilization"),

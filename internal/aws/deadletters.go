@@ -16,7 +16,7 @@ type DeadLetters struct {
 	To func() string
 	// ARN is the queue's ARN. Instance is this instance's name.
 	ARN, Instance string
-	// Last includes messages at their last receive, which SQS would otherwise move.
+	// Last means that DeadLetter also accepts messages at their last receive, which SQS would otherwise move.
 	Last        bool
 	HideAnswers bool
 }
@@ -26,8 +26,7 @@ var (
 	errNoRoomForReason   = errors.New("the message has no room for the attribute " + queue.AttributeReason)
 )
 
-// TakesDeadLetters reports whether DeadLetter accepts messages at their last receive or, if last is false, other
-// messages.
+// TakesDeadLetters reports whether DeadLetter accepts messages at their last receive (last) or others (not last).
 func (d *DeadLetters) TakesDeadLetters(last bool) bool {
 	if last {
 		return d.Last

@@ -14,7 +14,7 @@ import (
 	"tendril/queue"
 )
 
-// SQS responses are five levels deep.
+// Depth exceeds the five levels of SQS responses.
 var answerLimits = sqswire.Limits{Depth: 64, Lenient: true}
 
 type messageReader struct {
@@ -163,7 +163,7 @@ func (r *messageReader) milliseconds() time.Time {
 	return time.Time{}
 }
 
-// The strings share one allocation, except the ID, which outlives the message.
+// withOwnMemory copies the strings into one allocation, except the ID, which outlives the message.
 func withOwnMemory(m *queue.Message) queue.Message {
 	size := len(m.ReceiptHandle) + len(m.Body) + len(m.SenderID) + len(m.GroupID) + len(m.DedupID) +
 		len(m.SequenceNumber) + len(m.TraceHeader) + len(m.DeadLetterSource)

@@ -258,7 +258,7 @@ func readSlowly(answer []byte) (messages []queue.Message, err error) {
 	return messages, nil
 }
 
-// comparable rejects duplicate members, which encoding/json merges, and deep nesting.
+// comparable returns an error for duplicate members, which encoding/json merges, and for deep nesting.
 func comparable(answer []byte) error {
 	tokens := json.NewDecoder(bytes.NewReader(answer))
 	tokens.UseNumber()

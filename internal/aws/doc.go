@@ -21,6 +21,6 @@
 //   - Messages with a wrong checksum are neither returned nor deleted.
 //   - The region in a queue's URL or ARN takes precedence. A configured endpoint replaces only the address.
 //
-// Errors are [tendril/queue.Error], or the context's. AccessDenied covers credentials and permissions, Unreachable
-// everything that may work later.
+// Errors of calls wrap [tendril/queue.Error] or the context's error. The code AccessDenied covers credentials and
+// permissions, Unreachable every other cause that may be temporary, except throttling.
 package aws

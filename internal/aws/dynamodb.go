@@ -17,12 +17,12 @@ import (
 	"tendril/queue"
 )
 
-// Table is a DynamoDB table that implements [registry.Store]. Its key is the string hash key "id", as in an Elastic
-// Beanstalk worker environment. Both can share a table, because tendril's IDs start with "lease:", "fire:", "task:" or
+// Table is a DynamoDB table that implements [registry.Store]. Its key is the string hash key "id", as in the table of an
+// Elastic Beanstalk worker environment, which it can share: tendril's IDs start with "lease:", "fire:", "task:" or
 // "pauses:". Table is safe for concurrent use.
 //
-// Calls are not retried, because a lease holder must know when each write started. Errors are [queue.Error], with
-// queue.CodeResourceNotFound for a missing table.
+// Calls are not retried, because a lease holder must know when each write started. The error code for a missing table is
+// queue.CodeResourceNotFound.
 type Table struct {
 	service service
 	api     client[dynamodb.Client]
@@ -32,7 +32,7 @@ type Table struct {
 // Close closes idle connections.
 func (t *Table) Close() { t.service.close() }
 
-// No upper bound: {3,255} would be compiled to 255 copies of the class at each start.
+// OpenTable checks the upper bound: {3,255} would be compiled to 255 copies of the class at each start.
 var tableName = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,}$`)
 
 // OpenTable creates a client from the AWS configuration.
@@ -83,7 +83,7 @@ func hasKeySchema(table *types.TableDescription) bool {
 	})
 }
 
-// Create creates the table with on-demand billing and waits until it is ready. An existing table keeps its tags.
+// Create creates the table with on-demand billing and waits until it is ready. An existing table stays unchanged.
 func (t *Table) Create(ctx context.Context, tags map[string]string) error {
 	if err := checkCredentials(ctx, t.api.get().Options().Credentials); err != nil {
 		return err
@@ -112,7 +112,7 @@ func (t *Table) Create(ctx context.Context, tags map[string]string) error {
 func (t *Table) waitUntilReady(ctx context.Context) error {
 	for {
 		ready, err := t.isReady(ctx)
-		// Just after the creation, DescribeTable may not find the table.
+		// DescribeTable may not find a table that was just created.
 		if err != nil && !errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}) {
 			return err
 		}
@@ -129,7 +129,7 @@ func (t *Table) waitUntilReady(ctx context.Context) error {
 
 const expiryAttribute = "expires"
 
-// Expires reports whether the table deletes expired records. by is its time-to-live attribute, or "".
+// Expires reports whether the table deletes expired records. by is the attribute used for time to live, or "".
 func (t *Table) Expires(ctx context.Context) (yes bool, by string, err error) {
 	out, err := t.api.get().DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &t.name})
 	if err != nil {

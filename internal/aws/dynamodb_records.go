@@ -86,7 +86,7 @@ func (t *Table) readItems(ctx context.Context, doing string, ids []string) (map[
 	return items, nil
 }
 
-// Swap implements [registry.Store]. A fenced change and its lease check are one transaction.
+// Swap implements [registry.Store]. With a fence, each change and its check of the lease are one transaction.
 func (t *Table) Swap(ctx context.Context, fence registry.Fence, changes ...registry.Change) ([]registry.Record, error) {
 	if len(changes) == 0 && fence != (registry.Fence{}) {
 		return nil, t.transact(ctx, "checking the lease", fence, nil)
@@ -147,7 +147,7 @@ func (t *Table) update(ctx context.Context, doing string, u *types.Update) (err 
 	return t.explain(ctx, doing, err)
 }
 
-// u may be nil.
+// transact checks the lease and, unless u is nil, updates an item.
 func (t *Table) transact(ctx context.Context, doing string, fence registry.Fence, u *types.Update) error {
 	items := []types.TransactWriteItem{{ConditionCheck: &types.ConditionCheck{
 		TableName:                 &t.name,
@@ -227,7 +227,7 @@ func (t *Table) updateOf(change registry.Change) *types.Update {
 	return u
 }
 
-// If the record has a version, only that is compared.
+// isCompared reports whether a field must be unchanged: only the version, if the record has one.
 func isCompared(old registry.Record, name string) bool {
 	if old.Fields == nil || name == expiryAttribute {
 		return false

@@ -133,7 +133,7 @@ func TestTableCallsEndWithTheirContext(t *testing.T) {
 	})
 }
 
-// After a lost response, the repeated write fails, although the stored item is the caller's own.
+// A write repeated after a lost response fails, although the stored item is the caller's own.
 func TestSwapKnowsItsOwn(t *testing.T) {
 	t.Parallel()
 	const item = `{"id":{"S":"lease:jobs"},"owner":{"S":"me"},"version":{"S":"b"},"term":{"N":"7"},"duration_ms":{"N":"15000"},"released":{"BOOL":false},"data":{"S":""}}`

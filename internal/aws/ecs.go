@@ -113,7 +113,7 @@ type ECSService struct {
 	cluster, name string
 }
 
-// Size returns the numbers of running and desired tasks.
+// Size returns the number of running and of desired tasks.
 func (s *ECSService) Size(ctx context.Context) (running, desired int, err error) {
 	found, err := s.describe(ctx)
 	return int(found.RunningCount), int(found.DesiredCount), err
@@ -132,7 +132,7 @@ func (s *ECSService) describe(ctx context.Context) (types.Service, error) {
 	return out.Services[0], nil
 }
 
-// SetSize sets the desired number of tasks, 0 to 5000.
+// SetSize sets the desired number of tasks; n is clamped to 0 to 5000.
 func (s *ECSService) SetSize(ctx context.Context, n int) error {
 	_, err := s.ecs.api.get().UpdateService(ctx, &ecs.UpdateServiceInput{Cluster: &s.cluster, Service: &s.name,
 		DesiredCount: sdk.Int32(int32(min(max(n, 0), 5000)))})

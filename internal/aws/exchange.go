@@ -18,8 +18,8 @@ import (
 	"tendril/internal/host/connpool"
 )
 
-// exchanger is an http.RoundTripper for HTTP/1.1 that works on the caller's goroutine. It resends a request only if the
-// server closed a kept connection before accepting a byte.
+// exchanger is an http.RoundTripper for HTTP/1.1 that works on the caller's goroutine. It resends a request only if a kept
+// connection accepted no byte of it. Requests through a proxy are left to http.Transport.
 type exchanger struct {
 	transport *http.Transport
 	buffers   sync.Pool
@@ -101,7 +101,7 @@ func (x *exchanger) close() {
 type connection struct {
 	*connpool.Peeker
 	raw    net.Conn
-	stream net.Conn // over raw, or raw itself
+	stream net.Conn // TLS over raw, or raw itself
 	limit  io.LimitedReader
 	in     *bufio.Reader
 	abort  func()
@@ -142,15 +142,15 @@ func (c *connection) Close() error { return c.raw.Close() }
 
 const maxHeaders = 64 << 10
 
-// The response's body must be read to the end to return the connection to the pool. sent reports whether the server may
-// have received part of the request.
+// exchange returns the connection to the pool once the response's body has been read to the end. sent reports whether the
+// server may have received part of the request.
 func (c *connection) exchange(req *http.Request, text []byte, pool *connpool.Pool[*connection]) (resp *http.Response,
 	sent bool, err error) {
 	stopAborting := context.AfterFunc(req.Context(), c.abort)
 	written, writeErr := c.stream.Write(text)
 	sent = written > 0 || writeErr == nil
 	err = writeErr
-	if sent { // the server may have responded before reading all of it
+	if sent { // the server may have responded without reading the whole request
 		resp, err = c.readHead(req)
 	}
 	if err != nil {

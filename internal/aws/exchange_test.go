@@ -428,8 +428,8 @@ func post(t *testing.T, next http.RoundTripper) (status int, header http.Header,
 	return resp.StatusCode, resp.Header, string(text)
 }
 
-// FuzzExchange checks that http.Transport accepts every response that the exchanger accepts, and that the connection is
-// kept only if no bytes follow.
+// FuzzExchange checks that http.Transport reads every response that the exchanger accepts identically, and that a
+// connection is kept only if no bytes follow.
 func FuzzExchange(f *testing.F) {
 	for _, text := range []string{okAnswer, okAnswer + okAnswer, "HTTP/1.1 100 Continue\r\n\r\n" + okAnswer,
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX: y\r\n\r\n", "HTTP/1.0 200 OK\r\n\r\n{}",

@@ -40,7 +40,7 @@ type globalEndpoint struct{ name, url, region string }
 
 // Caller is the owner of the credentials.
 type Caller struct {
-	// ARN identifies a user, or a role's session.
+	// ARN identifies a user, a role session or the account's root user.
 	Account, ARN string
 }
 
@@ -86,8 +86,8 @@ func (i *IAM) Caller(ctx context.Context) (Caller, error) {
 	return Caller{answer.Account, answer.ARN}, err
 }
 
-// Denied returns the actions that the caller's policies deny on a resource. conditions contains values of condition
-// keys for StringEquals. It needs iam:SimulatePrincipalPolicy.
+// Denied returns the actions that the caller's policies do not allow on a resource. conditions contains the values of
+// condition keys. It needs iam:SimulatePrincipalPolicy.
 func (i *IAM) Denied(ctx context.Context, c Caller, actions []string, resource string,
 	conditions map[string][]string) (denied []string, err error) {
 	var answer struct {

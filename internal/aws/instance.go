@@ -21,11 +21,11 @@ import (
 	"tendril/queue"
 )
 
-// The metadata service is local, and nothing responds outside EC2.
+// metadataTimeout is short, because the metadata service is local, and there may be none outside EC2.
 const metadataTimeout = 2 * time.Second
 
-// Instance is the EC2 instance that runs this process. It is safe for concurrent use. Outside EC2, its methods fail
-// within a few seconds.
+// Instance is the EC2 instance that runs this process. It is safe for concurrent use. Outside EC2, reading the metadata
+// fails within four seconds.
 type Instance struct {
 	api *imds.Client
 }
@@ -68,8 +68,7 @@ func (i *Instance) Region(ctx context.Context) (string, error) {
 	return i.read(ctx, "placement/region")
 }
 
-// InGroup reports whether the instance is in an Auto Scaling group. It needs no permission, because only instances in a
-// group have a target lifecycle state.
+// InGroup reports whether the instance is in an Auto Scaling group: only then, its metadata has a target lifecycle state.
 //
 // Source: Amazon EC2 Auto Scaling User Guide, "Retrieve the target lifecycle state through instance metadata".
 func (i *Instance) InGroup(ctx context.Context) (bool, error) {
@@ -77,7 +76,7 @@ func (i *Instance) InGroup(ctx context.Context) (bool, error) {
 	return state != "", err
 }
 
-// Leaving reports whether the instance's group is about to terminate it.
+// Leaving reports whether the instance's group is terminating it.
 func (i *Instance) Leaving(ctx context.Context) (bool, error) {
 	state, err := i.targetState(ctx)
 	return state == "Terminated", err
@@ -210,7 +209,7 @@ func callAgent(ctx context.Context, method, url string, body []byte) (status int
 	return resp.StatusCode, text, err
 }
 
-// A response with status 200 may report a failure.
+// checkProtection also reads responses with status 200, which may report a failure.
 func checkProtection(status int, text []byte, on bool) error {
 	var answer struct {
 		Protection *struct{ ProtectionEnabled bool }

@@ -79,8 +79,8 @@ func OpenLambda(ctx context.Context, opts *LambdaOptions) (*Lambda, error) {
 }
 
 // Invoke runs the function once with a JSON payload and waits for its result. It repeats the call only if a reused
-// connection failed before a byte was sent. If paused, which may be nil, returns true just before, nothing is invoked.
-// payload must not change afterwards, because an abandoned connection may still read it.
+// connection failed before a byte was sent. If paused (may be nil) returns true just before the call, the function
+// is not invoked. payload must not change afterwards, because an abandoned connection may still read it.
 func (l *Lambda) Invoke(ctx context.Context, payload []byte, paused func() bool) (queue.Invocation, error) {
 	limited, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
@@ -134,8 +134,8 @@ func (l *Lambda) Check(ctx context.Context) error {
 		"lambda:InvokeFunction")
 }
 
-// FunctionTimeout returns the function's timeout in whole seconds. Without the permission
-// lambda:GetFunctionConfiguration, the error code is queue.CodeAccessDenied.
+// FunctionTimeout returns the function's timeout. Without the permission lambda:GetFunctionConfiguration, the error code
+// is queue.CodeAccessDenied.
 func (l *Lambda) FunctionTimeout(ctx context.Context) (time.Duration, error) {
 	limited, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -180,10 +180,10 @@ func (l *Lambda) explain(refused *refusal, permission string) error {
 
 type functionReference struct {
 	name string
-	// qualifier is an alias or version; "" means the latest.
+	// qualifier is an alias or version; "" means $LATEST.
 	qualifier string
 	region    string
-	// called is the API's FunctionName.
+	// called is the FunctionName in API calls: a name or ARN without the qualifier.
 	called string
 }
 

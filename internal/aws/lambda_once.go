@@ -40,12 +40,12 @@ type sending struct {
 
 type sendingKey struct{}
 
-// http.Transport repeats a request, whose body can be read again, only if a kept connection accepted no byte of it.
-// It returns an error, however, if the server closed that connection just before the request. onceTransport repeats
-// the request then, which ends, because each repetition uses up a kept connection.
+// onceTransport repeats a request that http.Transport does not: if the server closed a kept connection just before the
+// request, http.Transport returns an error, although nothing was sent. Repeating ends, because each repetition uses up a
+// kept connection.
 type onceTransport struct{ next http.RoundTripper }
 
-// Lambda's limit is 6 MiB.
+// maxReply exceeds Lambda's limit of 6 MiB.
 const maxReply = 7 << 20
 
 func (t *onceTransport) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -63,7 +63,7 @@ func (t *onceTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 
-	// If closing the connection ends the response, an empty body may be truncated.
+	// If only the end of the connection marks the end of the body, an empty body may be truncated.
 	endless := resp.ContentLength < 0 && len(resp.TransferEncoding) == 0
 	resp.Body = &boundedBody{ReadCloser: resp.Body, left: maxReply, needed: endless}
 	return resp, nil

@@ -34,8 +34,8 @@ type MoveProgress struct {
 }
 
 // StartMove starts moving all messages of this dead-letter queue back to their source queues, at most perSecond per
-// second (1 to 500; 0 leaves the rate to SQS). It returns [ErrNoMoveTasks] if the server does not support move tasks.
-// The code is UnsupportedOperation if one is already running for the queue.
+// second (1 to 500; 0 leaves the rate to SQS). It returns [ErrNoMoveTasks] if the server does not support move tasks. If
+// a task is already running for the queue, the error code is queue.CodeUnsupportedOperation.
 func (q *Queue) StartMove(ctx context.Context, perSecond int) (*MoveTask, error) {
 	source, err := q.arn(ctx)
 	if err != nil {
@@ -55,7 +55,7 @@ func (q *Queue) StartMove(ctx context.Context, perSecond int) (*MoveTask, error)
 	return &MoveTask{queue: q, source: source, handle: sdk.ToString(out.TaskHandle)}, nil
 }
 
-// SQS uses the same error code for a queue with a running task.
+// hasNoMoveTasks reads the message, because SQS uses the same error code for a queue with a running task.
 func hasNoMoveTasks(err error) bool {
 	var refused *refusal
 	if !errors.As(err, &refused) {
@@ -100,7 +100,7 @@ func (t *MoveTask) Progress(ctx context.Context) (MoveProgress, error) {
 	return MoveProgress{}, nil
 }
 
-// Cancel stops the task and returns about how many messages it has moved. They are not moved back.
+// Cancel stops the task and returns the approximate number of messages moved, which are not moved back.
 func (t *MoveTask) Cancel(ctx context.Context) (moved int64, err error) {
 	out, err := callSDK(ctx, t.queue, t.queue.sqs.api.CancelMessageMoveTask,
 		&sqs.CancelMessageMoveTaskInput{TaskHandle: &t.handle})

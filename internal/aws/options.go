@@ -15,8 +15,8 @@ type Options struct {
 	Region string
 	// Profile names a shared AWS configuration profile; "" means AWS_PROFILE or "default".
 	Profile string
-	// Endpoint is a compatible server's URL; "" means AWS_ENDPOINT_URL_SQS (for SQS), then AWS_ENDPOINT_URL, then AWS.
-	// For SQS, it can also be unix:PATH.
+	// Endpoint is a compatible server's URL; "" means the configured one (the service's variable such as
+	// AWS_ENDPOINT_URL_SQS, AWS_ENDPOINT_URL or the profile), or AWS. For SQS, it can also be unix:PATH.
 	Endpoint string
 	Events   *Events
 	Log      LogFunc
@@ -26,13 +26,12 @@ type Options struct {
 type Events struct {
 	// Corrupted is called for every message or batch entry with a wrong checksum.
 	Corrupted func(Corruption)
-	// ClockAdjusted is called after AWS rejects a signature because of the local clock. Later signing times include
+	// ClockAdjusted is called after SQS has rejected a signature because of the local clock. Later signing times include
 	// offset.
 	ClockAdjusted func(offset time.Duration)
 }
 
-// Corruption describes a message damaged in transit. A damaged received message becomes visible again after its
-// visibility timeout.
+// Corruption describes a message damaged in transit. A received one becomes visible again after its visibility timeout.
 type Corruption struct {
 	Queue, MessageID string
 	// Part is "body" or "attributes".

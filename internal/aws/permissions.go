@@ -35,7 +35,7 @@ const (
 	TerminateRegistry Feature = "TerminateRegistry"
 )
 
-// permissions lists every call that this package makes.
+// permissions lists the AWS API calls of this package, except those of [IAM].
 //
 // Source: AWS Service Authorization Reference.
 var permissions = map[Feature]string{
@@ -68,7 +68,7 @@ var permissions = map[Feature]string{
 	TerminateRegistry: "dynamodb:DescribeTable ListTagsOfResource Scan DeleteTable",
 }
 
-// The IAM actions of these calls have different names.
+// callActions contains the IAM actions of calls that have a different name or need several actions.
 var callActions = map[string]string{
 	"sqs:DeleteMessageBatch":           "DeleteMessage",
 	"sqs:ChangeMessageVisibilityBatch": "ChangeMessageVisibility",

@@ -21,7 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// Keys are IAM service names, which are also the SDK's package names. Instance metadata needs no permissions.
+// clients maps the SDK's package names to clients. Reading instance metadata needs no permissions.
 var clients = map[string]reflect.Type{
 	"autoscaling": reflect.TypeFor[*autoscaling.Client](), "cloudwatch": reflect.TypeFor[*cloudwatch.Client](),
 	"dynamodb": reflect.TypeFor[*dynamodb.Client](), "lambda": reflect.TypeFor[*lambda.Client](),

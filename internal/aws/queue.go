@@ -66,15 +66,16 @@ func (s *SQS) Queue(ctx context.Context, reference string) (*Queue, error) {
 }
 
 const (
-	// callTimeout limits one attempt, excluding a wait for messages.
+	// callTimeout limits one attempt, excluding the wait for messages.
 	callTimeout = 10 * time.Second
 	longestWait = 20 * time.Second
 )
 
 // Receive returns up to req.Max messages, without damaged ones. Durations are rounded up to seconds.
 //
-// It does not retry, because a lost response has already increased receive counts. If ctx ends, SQS may still return
-// messages to the abandoned call; they become visible after their visibility timeout.
+// It retries only a signature rejected because of the local clock, because a lost response has already increased receive
+// counts. If ctx ends, SQS may still return messages to the abandoned call; they become visible after their visibility
+// timeout.
 func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error) {
 	wait := longestWait
 	if req.Wait != nil {
@@ -152,7 +153,7 @@ func (q *Queue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, 
 	return q.send(ctx, msgs, false)
 }
 
-// SendOnce sends one message without retries. If the error wraps a [net.OpError] for a dial, nothing was sent.
+// SendOnce is Send for one message without retries. If the error wraps a [net.OpError] for a dial, nothing was sent.
 func (q *Queue) SendOnce(ctx context.Context, m queue.Outgoing) (queue.Sent, error) {
 	sent, err := q.send(ctx, []queue.Outgoing{m}, true)
 	if err != nil {
@@ -206,7 +207,7 @@ func checkOutgoing(m *queue.Outgoing) error {
 	return nil
 }
 
-// Entries missing from the response count as failed.
+// callBatch reports entries missing from the response as failed.
 func (q *Queue) callBatch(ctx context.Context, action string, once bool, n int,
 	entry func(dst []byte, i int) []byte) ([]entryResult, error) {
 	var results []entryResult
@@ -269,7 +270,7 @@ func (s *SQS) Create(ctx context.Context, name string, attrs, tags map[string]st
 	return q, nil
 }
 
-// List returns the queues whose names start with prefix. It omits those with invalid URLs.
+// List returns the queues whose names start with prefix, except those with invalid URLs.
 func (s *SQS) List(ctx context.Context, prefix string) ([]*Queue, error) {
 	where, err := s.site(ctx, Reference{Name: prefix + "*"})
 	if err != nil {
@@ -311,7 +312,7 @@ func (q *Queue) Attributes(ctx context.Context) (map[string]string, error) {
 	return out.Attributes, nil
 }
 
-// SetAttributes changes attributes. SQS applies them within 60 seconds, the retention period within 15 minutes.
+// SetAttributes changes attributes. SQS applies changes within 60 seconds, of the retention period within 15 minutes.
 func (q *Queue) SetAttributes(ctx context.Context, attrs map[string]string) error {
 	_, err := callSDK(ctx, q, q.sqs.api.SetQueueAttributes,
 		&sqs.SetQueueAttributesInput{QueueUrl: &q.url, Attributes: attrs})

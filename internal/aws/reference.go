@@ -97,7 +97,7 @@ func parseURL(s string) (Reference, error) {
 	return r, nil
 }
 
-// public means that the SDK has endpoint rules for the host, such as for dual stack, FIPS and partitions.
+// regionOfHost sets public if the SDK has endpoint rules for the host, such as for dual stack, FIPS and partitions.
 func regionOfHost(host string) (region string, public bool) {
 	labels := strings.Split(host, ".")
 	public = !strings.Contains(host, ".vpce.") && (strings.HasSuffix(host, ".amazonaws.com") ||

@@ -19,7 +19,7 @@ import (
 	"tendril/queue"
 )
 
-// refusal is an error response, classified by the SDK's retry rules.
+// refusal is an error response, to which the SDK's retry rules apply.
 type refusal struct {
 	status         int
 	shape, message string

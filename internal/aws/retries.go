@@ -26,7 +26,8 @@ func retryerV2(r sdk.Retryer) sdk.RetryerV2 {
 	return retry.AddWithMaxAttempts(r, r.MaxAttempts()).(sdk.RetryerV2)
 }
 
-// attempt adds offset to the signing time. once prevents a retry if the first attempt may have had an effect.
+// do calls attempt, which must add offset to the signing time. once limits retries to signatures rejected because of the
+// local clock.
 func (r *retries) do(ctx context.Context, once bool, attempt func(offset time.Duration) error) error {
 	returnRetryToken := func(error) error { return nil } // the first attempt has none
 	for tried := 1; ; tried++ {
@@ -73,11 +74,11 @@ func (r *retries) waitToRetry(ctx context.Context, tried int, cause error) (retu
 	}
 }
 
-// A smaller error does not explain a rejected signature.
+// Clock errors of up to maxClockSkew do not explain a rejected signature.
 const maxClockSkew = 4 * time.Minute
 
 // learnClock adjusts the clock and returns true if a wrong clock made a request signed with offset fail. As in the SDK,
-// the error must permit this cause, and the response's Date must be far from the signed time.
+// the error code must permit this cause, and the response's Date must be far from the signing time.
 func (r *retries) learnClock(err error, offset time.Duration) bool {
 	var refused *refusal
 	if !errors.As(err, &refused) || !refused.dated || !refused.mayBeClockSkew() {
@@ -90,7 +91,7 @@ func (r *retries) learnClock(err error, offset time.Duration) bool {
 	return true
 }
 
-// A response with an Age header comes from a cache, so its Date does not show the current time.
+// refusalOf ignores the Date of a response with an Age header: it comes from a cache.
 func refusalOf(resp *http.Response, shape, message string) *refusal {
 	r := &refusal{status: resp.StatusCode, shape: shape, message: firstLine(message)}
 	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil && resp.Header.Get("Age") == "" {

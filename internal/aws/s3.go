@@ -70,8 +70,8 @@ func OpenS3(ctx context.Context, opts *Options) (*S3, error) {
 // Fetch returns an object of at most limit bytes, and verifies its checksum if it has one. It retries, even after an
 // incomplete body. It needs s3:GetObject.
 //
-// The error code is queue.CodeResourceNotFound, queue.CodeAccessDenied, ObjectTooLarge, queue.CodeRequestThrottled, or
-// queue.CodeUnreachable for anything that a retry may fix, including ctx's deadline.
+// Error codes include queue.CodeResourceNotFound, queue.CodeAccessDenied, ObjectTooLarge and queue.CodeRequestThrottled.
+// queue.CodeUnreachable means that a retry may succeed; it includes ctx's deadline.
 func (s *S3) Fetch(ctx context.Context, bucket, key string, limit int64) ([]byte, error) {
 	if bucket == "" || key == "" {
 		return nil, queue.Errorf(queue.CodeInvalidParameterValue,
@@ -91,7 +91,7 @@ func (s *S3) Fetch(ctx context.Context, bucket, key string, limit int64) ([]byte
 }
 
 // Get writes an object to w, and resumes after an incomplete body. The caller must verify the contents. It needs
-// s3:GetObject. Errors are as for [S3.Fetch], or come from w.
+// s3:GetObject. Errors are those of [S3.Fetch] or of w.
 func (s *S3) Get(ctx context.Context, bucket, key string, w io.Writer) error {
 	call := objectCall{operation: getObject, bucket: bucket, key: key}
 	to := &destination{Writer: w}
@@ -108,7 +108,7 @@ func (s *S3) Get(ctx context.Context, bucket, key string, w io.Writer) error {
 
 const downloads = 3
 
-// download repeats a call while receive fails, unless it returns a [queue.Error].
+// download makes up to three calls until receive succeeds or returns a [queue.Error].
 func (s *S3) download(ctx context.Context, call *objectCall, receive func(*http.Response) error) error {
 	for tried := 1; ; tried++ {
 		resp, err := s.send(ctx, call)
@@ -138,7 +138,7 @@ func (d *destination) Write(p []byte) (n int, err error) {
 	return n, d.err
 }
 
-// The server may have ignored the requested range.
+// copyObject skips the first from bytes if the server ignored the requested range.
 func copyObject(w io.Writer, resp *http.Response, from int64) (int64, error) {
 	if resp.StatusCode != http.StatusPartialContent {
 		if _, err := io.CopyN(io.Discard, resp.Body, from); err != nil {
@@ -176,7 +176,7 @@ func (s *S3) sendOnly(ctx context.Context, call *objectCall) error {
 	return s.explain(ctx, call, err)
 }
 
-// text is a format for the key and the bucket.
+// objectOperation's text is a format for the key and the bucket.
 type objectOperation struct{ name, method, text string }
 
 var (
@@ -275,7 +275,7 @@ func (c *objectCall) unsigned(where url.URL) *http.Request {
 
 func objectRefusal(resp *http.Response) error {
 	var words struct{ Code, Message string }
-	// Other servers may not respond with XML.
+	// The body may not be XML, such as a proxy's.
 	_ = xml.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&words)
 	return refusalOf(resp, words.Code, words.Message)
 }

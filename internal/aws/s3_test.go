@@ -330,7 +330,7 @@ func TestObjectRequests(t *testing.T) {
 	wantCode(t, err, queue.CodeInvalidParameterValue, "is a multi-Region access point")
 }
 
-// Each checksum is the algorithm's check value for "123456789", in base64.
+// The checksums are the algorithms' check values for "123456789", in base64.
 func TestObjectsAreCheckedAgainstTheirChecksum(t *testing.T) {
 	t.Parallel()
 	for name, sum := range map[string]string{

@@ -21,21 +21,21 @@ import (
 	"tendril/queue"
 )
 
-// Servers outside AWS ignore the region in a signature.
+// localRegion signs requests to servers outside AWS, which usually ignore the region.
 const localRegion = "us-east-1"
 
 type service struct {
 	name      string
 	id        string
 	variable  string
-	host      string // endpoint, or service and region, in errors
+	host      string // in errors: the endpoint, or the service and region
 	exchanger *exchanger
 	terse     bool // error responses may have only a status
 }
 
 func (s *service) close() { s.exchanger.close() }
 
-// use appears in the error for a missing region.
+// loadWithRegion names use in the error for a missing region.
 func loadWithRegion(ctx context.Context, opts *Options, name, use string) (sdk.Config, service, error) {
 	cfg, s, err := loadConfig(ctx, opts, name)
 	if err != nil {
@@ -151,7 +151,7 @@ func noCredentials(cause error) error {
 		firstLine(cause.Error()))}
 }
 
-// advise returns the code and message for an error response.
+// explain calls advise for the code and message of an error response.
 func (s *service) explain(ctx context.Context, doing string, err error,
 	advise func(refused *refusal) (code, message string)) error {
 	if err == nil {
@@ -220,8 +220,8 @@ func newTransport(client sdk.HTTPClient) *http.Transport {
 	return t
 }
 
-// wholeBodies sends copies. The SDK closes its own body when a response starts; if net/http is still reading it,
-// net/http closes the connection.
+// wholeBodies sends copies of request bodies. The SDK closes its body when a response starts; if net/http is still
+// reading it, net/http closes the connection.
 type wholeBodies struct{ next http.RoundTripper }
 
 func (w wholeBodies) RoundTrip(req *http.Request) (*http.Response, error) {

@@ -59,7 +59,7 @@ func OpenSQS(ctx context.Context, opts *Options) (*SQS, error) {
 		events: events}, nil
 }
 
-// Check verifies that there are credentials, without calling SQS. Its error code is queue.CodeAccessDenied.
+// Check verifies that there are credentials, without calling SQS. Without any, the error code is queue.CodeAccessDenied.
 func (s *SQS) Check(ctx context.Context) error { return checkCredentials(ctx, s.credentials) }
 
 func (s *SQS) corrupted(c Corruption) {
@@ -138,7 +138,7 @@ type call struct {
 	once    bool
 }
 
-// read must not retain the response's body.
+// perform calls read with the response's body, which it must not retain.
 func (s *SQS) perform(ctx context.Context, call call, read func(body []byte) error) error {
 	err := s.retries.do(ctx, call.once, func(offset time.Duration) error { return s.attempt(ctx, call, offset, read) })
 	return explainSQS(ctx, call.site.queue, call.site.endpoint.Host, err)
@@ -187,7 +187,7 @@ func (s *SQS) keepBuffer(buffer *[]byte) {
 	}
 }
 
-// Lower layers cannot resend the request, because they cannot rewind its body.
+// request sets no GetBody, so that lower layers cannot resend the request.
 func (s *SQS) request(ctx context.Context, call call, at time.Time) (*http.Request, error) {
 	credentials, err := retrieve(ctx, s.credentials)
 	if err != nil {

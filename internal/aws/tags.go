@@ -42,8 +42,8 @@ type TableInfo struct {
 	Tags  map[string]string
 }
 
-// Describe returns the table's ARN, size and tags. If reading the tags is denied, the error is queue.ErrDenied and the
-// rest is valid.
+// Describe returns the table's ARN, size and tags. If reading the tags is denied, the error is queue.ErrDenied, and the
+// ARN and size are valid.
 func (t *Table) Describe(ctx context.Context) (info TableInfo, err error) {
 	out, err := t.api.get().DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.name})
 	if err != nil {
