@@ -12,7 +12,7 @@ import (
 	"tendril/internal/supervisor/notify"
 )
 
-// The embedded queue accepts any credentials on loopback.
+// localCredential is for embedded queues without --credentials, which accept any.
 const localCredential = "tendril"
 
 // Queue is the queue to which the app's environment variables refer.

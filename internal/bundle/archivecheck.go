@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// bytesPerEntry limits the size of the list of entries, because the count in the header may be wrong.
+	// bytesPerEntry limits the bytes read to list the entries, because the count in the header may be wrong.
 	bytesPerEntry = 320
 	maxElement    = 255 // bytes of a path element, the limit of file systems
 	maxShown      = 10  // problems reported
@@ -245,7 +245,7 @@ func (u *unpacking) refuseOverlap() {
 
 const maxLink = 4096
 
-// Links are created last. They may lead through other links, so each is also resolved within root.
+// Links may lead through other links, so each is also resolved within root once all are created.
 func (u *unpacking) createLinks(root *os.Root) error {
 	var links []entry
 	for _, e := range u.entries {
@@ -306,8 +306,8 @@ func (u *unpacking) linkTarget(e entry) (string, error) {
 
 const maxFixed = 1 << 20
 
-// fixHooks prepares hooks from Windows archives, as Elastic Beanstalk does: scripts and ELF programs become executable,
-// and scripts get LF line breaks.
+// fixHooks fixes hooks that were zipped on Windows, as Elastic Beanstalk does: scripts and ELF programs of at most 1
+// MiB become executable, and scripts get LF line breaks.
 func (u *unpacking) fixHooks(root *os.Root) error {
 	for i := range u.entries {
 		if e := &u.entries[i]; e.kind == fileEntry && isHook(e.path) {
@@ -388,11 +388,11 @@ type limits struct {
 	entries   int
 	bytes     int64 // of all files
 	fileBytes int64 // of one file
-	ratio     int64 // unpacked bytes per archive byte, beyond the first 16 MiB
+	ratio     int64 // unpacked bytes per archive byte; 16 MiB are always allowed
 	depth     int
 }
 
-// usualLimits has Elastic Beanstalk's limit for the archive.
+// usualLimits allows the largest archives that Elastic Beanstalk accepts, 500 MB.
 func usualLimits() limits {
 	return limits{archive: 512 << 20, entries: 50_000, bytes: 2 << 30, fileBytes: 1 << 30, ratio: 100, depth: 64}
 }

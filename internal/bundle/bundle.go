@@ -11,7 +11,7 @@ import (
 
 const cronName = "cron.yaml"
 
-// MainProcess is the process that listens on PORT and receives the messages.
+// MainProcess is the name of the process that listens on PORT and receives the messages.
 const MainProcess = "web"
 
 // Bundle describes a source bundle, without the app's own files.
@@ -22,16 +22,17 @@ type Bundle struct {
 	Called string
 	// Archive is the absolute path of the unpacked archive, or "". Open does not set it.
 	Archive string
-	// Processes are the Procfile's lines: web first, then the others in file order.
+	// Processes are the Procfile's lines, or those of [Bundle.WithDefault]: web first, then the others in file order.
 	Processes         []Process
 	Build             []Process
 	Default           *Default
 	Cron              string
 	ContainerCommands []Command
 	Machine           Machine
-	// Settings are ordered from weakest to strongest. An empty value unsets the option, unless it is Computed.
+	// Settings are ordered from weakest to strongest. An empty value that is not Computed restores a worker option's
+	// default, if there is one.
 	Settings []Setting
-	// Resources are CloudFormation resources. Tendril creates only alarms, and only on request.
+	// Resources are CloudFormation resources. Tendril creates none; 'tendril generate alarms' prints the alarms.
 	Resources   []Resource
 	Manifest    Manifest
 	Links       []Link
@@ -40,7 +41,7 @@ type Bundle struct {
 	Warnings    []Problem
 	// Unsupported is sorted by file and line.
 	Unsupported []Finding
-	// Advice explains why no app was found; may be "".
+	// Advice is a hint if there is neither a Procfile nor a Default; may be "".
 	Advice string
 }
 
@@ -51,8 +52,8 @@ type Process struct {
 	Line    int    // from 1; 0 if the command is not from a file
 }
 
-// Name returns the name in env.yaml, otherwise Called, otherwise the folder's name. Other characters than letters,
-// digits, "_" and "-" become "-", and names are truncated to 64 characters; may be "".
+// Name returns the name in env.yaml, otherwise Called, otherwise the folder's name. Characters other than letters,
+// digits and "_" become "-", the name is truncated to 64 characters, and "-" is trimmed; may be "".
 func (b *Bundle) Name() string {
 	name := cmp.Or(b.Manifest.Name, b.Called, filepath.Base(b.Dir))
 	clean := dashed(name, "")
@@ -138,7 +139,7 @@ func (e *invalidError) Error() string { return yamlfile.Join(e.Problems) }
 // Problem is an error or a warning about a place in the bundle. Paths start with the path passed to Open.
 type Problem = yamlfile.Problem
 
-// Finding is a part of the bundle that Elastic Beanstalk uses but tendril ignores.
+// Finding is a part of the bundle that has no effect.
 type Finding struct {
 	File string // slash-separated, relative to Dir
 	Line int    // 0 means the whole file

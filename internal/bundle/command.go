@@ -18,7 +18,7 @@ type Command struct {
 	Name  string
 	Argv  []string
 	Shell string
-	// Dir may be relative to the default directory, or start with "~"; "" is the default directory.
+	// Dir is absolute, starts with "~", or is relative to the default directory; "" is the default directory.
 	Dir string
 	CommandRules
 	Place
@@ -37,7 +37,7 @@ type CommandRules struct {
 	IgnoreErrors bool
 }
 
-// Text returns the command with its conditions, on one line, and hides passwords.
+// Text returns the command with its conditions, on one line. A command that may contain a password is hidden.
 func (c *Command) Text() string {
 	text := hideSecret("", strings.ReplaceAll(cmp.Or(c.Shell, strings.Join(c.Argv, " ")), "\n", "; "))
 	if c.LeaderOnly {

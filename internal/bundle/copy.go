@@ -58,8 +58,8 @@ type copiedFolder struct {
 	info fs.FileInfo
 }
 
-// copyFolder copies a folder completely or not at all. It preserves permissions, times, links and, if run as root,
-// owners, but makes folders writable for their owner.
+// copyFolder copies a folder, without version control folders, the data directory and special files, or nothing. It
+// preserves permissions, times, links and, if run as root, owners, but makes folders writable for their owner.
 func copyFolder(folder, dir, dataDir string) error {
 	err := createFolder(dir, "copying", func(staging string) error {
 		f := &folderCopy{to: staging}
@@ -72,7 +72,8 @@ func copyFolder(folder, dir, dataDir string) error {
 	return nil
 }
 
-// run sets the times of folders last, because creating files changes them.
+// run sets the permissions and times of folders last, because creating files requires write permission and changes the
+// times.
 func (f *folderCopy) run(folder, dataDir string) error {
 	err := walkCopied(folder, dataDir, f.add)
 	for _, folder := range slices.Backward(f.folders) {

@@ -11,10 +11,11 @@ import (
 	"tendril/internal/host/trust"
 )
 
-// LegacyEvent is an event of platforms before Amazon Linux 2, which run the hooks in its folder.
+// LegacyEvent is a deployment event of platforms before Amazon Linux 2. It is also the name of the folder with its
+// hooks.
 type LegacyEvent string
 
-// The legacy events, each named after its folder.
+// The legacy events.
 const (
 	AppDeploy        LegacyEvent = "appdeploy"
 	ConfigDeploy     LegacyEvent = "configdeploy"

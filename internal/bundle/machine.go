@@ -24,7 +24,7 @@ type Machine struct {
 	Sections []Finding
 	// NotUsed lists parts that have no effect even if the sections are applied.
 	NotUsed []Finding
-	// Content is a hash of the sections, independent of their positions; may be "".
+	// Content is a hash of the sections, independent of file names and line numbers; may be "".
 	Content  string
 	Problems []Problem
 }
@@ -107,10 +107,10 @@ type Service struct {
 	Name string
 	// IsSystemd is false for a sysvinit script.
 	IsSystemd bool
-	// Enabled is the desired state at boot, Running the current one; nil leaves it unchanged.
+	// Enabled is whether the service starts at boot, Running whether it runs now; nil leaves the state unchanged.
 	Enabled, Running *bool
-	// A change by one of these steps restarts the service: "files /path", "sources /folder", "commands NAME",
-	// "packages MANAGER NAME".
+	// RestartFor lists the steps whose changes restart the running service: "files /path", "sources /folder",
+	// "commands NAME", "packages MANAGER NAME".
 	RestartFor []string
 }
 

@@ -140,8 +140,8 @@ func (r *reader) refuseUnstartable() {
 	r.problems = append(r.problems, asGiven.checkPrograms("").refused...)
 }
 
-// Trusted returns a [*trust.Error] if other users can change the programs in the folder, or in its source. It does not
-// check the app's own code.
+// Trusted returns a [*trust.Error] if other users can change the bundle's archive or, without an archive, the programs
+// and settings in its source folder. It does not check the app's own code.
 func (b *Bundle) Trusted() error {
 	info, err := os.Stat(b.Archive)
 	if err == nil && !info.IsDir() {

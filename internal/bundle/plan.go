@@ -37,13 +37,15 @@ const (
 
 // Step is one action of a deployment. Exactly one of Argv and Shell is set.
 type Step struct {
-	// Steps of PhaseStart run together. Other steps run one after another, and a failure aborts the deployment.
+	// Steps of PhaseStart run together. Other steps run one after another; a failure before the start aborts the
+	// deployment, unless IgnoreErrors is set.
 	Phase Phase
 	Name  string
 	Argv  []string
 	Shell string
 	Dir   string
-	// File is slash-separated, relative to the bundle's folder. Line is 0 if the step is from Default.
+	// File is slash-separated and relative to the bundle's folder, or the path of a legacy hook. Line is 0 for hooks
+	// and steps from Default.
 	File string
 	Line int
 	CommandRules
@@ -77,7 +79,7 @@ func (b *Bundle) commandStep(c *Command) Step {
 		Line: c.Line, CommandRules: c.CommandRules, Shown: c.Text()}
 }
 
-// SameCommands reports whether two bundles have the same container commands, regardless of their positions.
+// SameCommands reports whether two bundles have the same container commands, regardless of their files and lines.
 func (b *Bundle) SameCommands(other *Bundle) bool {
 	return reflect.DeepEqual(placeless(b.ContainerCommands), placeless(other.ContainerCommands))
 }

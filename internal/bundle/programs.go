@@ -15,8 +15,8 @@ import (
 )
 
 // MissingPrograms reports programs that this machine lacks or cannot start, without running anything. It omits programs
-// that an earlier step may install. paths is their PATH; may be "". linksGetConfig is true if tendril provides
-// [GetConfig].
+// that an earlier step may install. paths is the steps' PATH; if "", only names with a slash are checked.
+// linksGetConfig is true if tendril provides [GetConfig].
 func (b *Bundle) MissingPrograms(paths string, linksGetConfig bool) []Problem {
 	m := b.checkPrograms(paths)
 	if _, err := os.Stat(GetConfig); err != nil && !linksGetConfig {
@@ -87,7 +87,7 @@ type missingPrograms struct {
 	dir   string
 	path  []string
 	found []Problem
-	// refused reports scripts that are not executable, unless an earlier step may have changed them.
+	// refused reports scripts whose first line ends with CR LF, unless an earlier step may have changed them.
 	refused   []Problem
 	getConfig []string
 	earlier   earlierSteps
@@ -314,7 +314,7 @@ func (m *missingPrograms) report(file string, line int, text, hint string) {
 	}
 }
 
-// isPrepared reports whether an earlier step may have made the file executable.
+// isPrepared reports whether an earlier step may have made the file executable or changed it.
 func (m *missingPrograms) isPrepared(name string) bool {
 	return m.earlier.seen[path.Base(name)] || m.earlier.seen["chmod"] || m.earlier.seen["dos2unix"]
 }

@@ -29,8 +29,8 @@ var (
 	separators  = regexp.MustCompile(`[-_.]+`)
 )
 
-// RequirementsInstalled reports whether a Python installation in paths, a list like PATH, has every package in
-// [RequirementsFile], in any version.
+// RequirementsInstalled reports whether the Python installations in paths, a list like PATH, together have every
+// package in [RequirementsFile], in any version.
 func (b *Bundle) RequirementsInstalled(paths string) bool {
 	data, err := readFile(filepath.Join(b.Dir, RequirementsFile), maxDocument)
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 	"path/filepath"
 )
 
-// freeBytes is the size up to which the ratio is not checked, because small archives of empty files are harmless.
+// freeBytes is the unpacked size up to which the ratio is not checked, because so few bytes are harmless.
 const freeBytes = 16 << 20
 
 // Unpack unpacks a zip archive into the new folder dir, all or nothing. If dir exists, the error wraps fs.ErrExist; if
 // the archive is invalid, it is an [*invalidError]. Files get mode 0640, or 0750 if they are executable, and folders
-// 0750. Owners, times and setuid bits are not preserved. As on Elastic Beanstalk, hook scripts become executable and
-// get LF line breaks. The files are not synced to disk.
+// 0750. Owners, times and setuid bits are not preserved. As on Elastic Beanstalk, hooks become executable, and
+// hook scripts get LF line breaks. The files are not synced to disk.
 func Unpack(archive, dir string) error { return unpackWithin(archive, dir, usualLimits()) }
 
 func unpackWithin(archive, dir string, most limits) error {
@@ -43,8 +43,8 @@ func (u *unpacking) unpackInto(dir string) error {
 	return createFolder(dir, "unpacking", u.fill)
 }
 
-// createFolder creates dir completely or not at all: it renames a staging folder once fill has succeeded. doing is part of
-// the staging folder's name.
+// createFolder creates dir completely or not at all: it renames a staging folder once fill has succeeded. doing is part
+// of the staging folder's name.
 func createFolder(dir, doing string, fill func(staging string) error) error {
 	staging, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+"."+doing+"-*")
 	if err != nil {
@@ -83,7 +83,7 @@ func (u *unpacking) open() (*os.File, error) {
 	return file, nil
 }
 
-// fill writes links last, so that nothing is written through them.
+// fill creates links after writing the entries, so that no entry is written through a link.
 func (u *unpacking) fill(folder string) error {
 	if err := os.Chmod(folder, 0o750); err != nil {
 		return err

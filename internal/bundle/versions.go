@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// versionsFolder contains TIME/NAME. NAME is the archive's name, because the environment is named after the app's
-	// folder.
+	// versionsFolder contains TIME/NAME. NAME is the archive's or source folder's name, because the environment is
+	// named after the app's folder.
 	versionsFolder = "versions"
 	versionTime    = "20060102T150405.000Z" // sorts chronologically
 	keptVersions   = 5                      // per data directory
@@ -71,7 +71,8 @@ func newVersionFolder(dataDir string, now time.Time) (string, error) {
 	}
 }
 
-// ArchiveName returns an archive's name without extension and characters that are unsuitable for a folder name.
+// ArchiveName returns the name for an archive's or folder's copy: path's last element without .zip, with "-" for
+// special characters, and at most 100 characters.
 func ArchiveName(path string) string {
 	name := filepath.Base(path)
 	if ending := filepath.Ext(name); strings.EqualFold(ending, ".zip") {
@@ -163,9 +164,9 @@ func restrictFolder(path string) error {
 	return os.Chmod(path, info.Mode().Perm()&ownerOnly)
 }
 
-// ShareVersion lets a group run the programs in dir, which is in a version from [UnpackVersion], and pass through the
-// data directory. If fresh is true, nothing in the version has run yet, and the group may also read it. Other folders
-// are ignored.
+// ShareVersion lets a group pass through the folders above dir, which is in a version from [UnpackVersion]. If fresh is
+// true, the group may also read and run the version's files as their owner may; nothing in the version may have run
+// yet. Other folders are ignored.
 func ShareVersion(dataDir, dir string, gid int, fresh bool) error {
 	dataDir, err := filepath.Abs(dataDir)
 	if err != nil {
@@ -193,8 +194,9 @@ func ShareVersion(dataDir, dir string, gid int, fresh bool) error {
 	return nil
 }
 
-// AllowTraversalByAll lets all users pass through the parents of dir, because its hooks and app may start processes of
-// other users. It does nothing unless tendril runs as root.
+// AllowTraversalByAll lets all users pass through the folders above dir, a version from [UnpackVersion], because its
+// hooks and app may start processes of other users. It does nothing unless tendril runs as root and all users can pass
+// through dir.
 func AllowTraversalByAll(dataDir, dir string) error {
 	const pass = 0o001
 	dataDir, err := filepath.Abs(dataDir)

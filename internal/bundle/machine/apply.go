@@ -11,9 +11,9 @@ import (
 
 // System runs programs on the machine.
 type System interface {
-	// Run returns the standard output, or an error if the exit status is not 0.
+	// Run returns the standard output of a quiet call, or an error if the exit status is not 0.
 	Run(ctx context.Context, c *Call) (output string, err error)
-	// Has reports whether a program exists, given its name or path.
+	// Has reports whether a program in PATH or, given an absolute path, a file exists.
 	Has(program string) bool
 }
 
@@ -25,7 +25,7 @@ type Call struct {
 	// Env is the complete environment if HasEnv is true; otherwise it is added to the deployment's.
 	Env    []string
 	HasEnv bool
-	// Quiet calls, which are queries, are not logged.
+	// Quiet means that the call is a query, whose output is returned instead of logged.
 	Quiet bool
 }
 
@@ -67,7 +67,7 @@ func NewApplier(system System, steps []Step) *Applier {
 	return a
 }
 
-// Apply applies a step. The error names the failed action.
+// Apply applies a step.
 func (a *Applier) Apply(ctx context.Context, s *Step) (Outcome, error) {
 	outcome, err := s.apply(ctx, a)
 	if err == nil && outcome != unchanged && outcome != skipped {

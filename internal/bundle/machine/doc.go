@@ -5,8 +5,9 @@
 //
 // # Invariants
 //
-//   - A step changes nothing if the machine is already in the desired state. Only commands run each time, unless their test fails.
-//   - A file is replaced atomically, and the previous one is kept with the suffix .bak.
+//   - A step changes nothing if the machine is already in the desired state. Only commands run each time, unless their
+//     test fails.
+//   - A file is replaced atomically. The section files keeps the previous one with the suffix .bak.
 //   - An archive is never unpacked outside its folder.
 //   - Downloads use TLS or come from this machine, and their size is limited.
 //

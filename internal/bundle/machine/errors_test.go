@@ -134,7 +134,7 @@ func TestSystemdReloadsChangedUnitsBeforeTheFirstService(t *testing.T) {
 
 func TestFilesGetTheirOwner(t *testing.T) {
 	t.Parallel()
-	// In a container, the system's user database may lack the user.
+	// In a container, the user database may lack the current user.
 	uid, gid := strconv.Itoa(os.Getuid()), strconv.Itoa(os.Getgid())
 	owner, group := uid, gid
 	if u, err := user.LookupId(uid); err == nil {

@@ -96,7 +96,7 @@ func (a *Applier) sysvManager(s *bundle.Service) (manager, error) {
 	return m, nil
 }
 
-// isSystemd also checks that systemd runs, because a container may have only its programs.
+// isSystemd also checks that systemd runs, because a container may only have systemd's programs.
 func (a *Applier) isSystemd() bool {
 	return a.system.Has("systemctl") && a.system.Has("/run/systemd/system")
 }
