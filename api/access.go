@@ -46,7 +46,8 @@ func CallerName(ctx context.Context) string {
 
 // Caller is the sender of a request.
 type Caller struct {
-	// Who is "owner", "session" and a number, "token" and a name, "local user" if no token is needed, or "" if unknown.
+	// Who is "owner", "local user" if no token is needed, "session" and a number, "token" and a name, "drain hook",
+	// "another instance", or "" if unknown.
 	Who    string   `json:"who,omitempty"`
 	Scopes []string `json:"scopes"`
 	// ReadOnly forbids actions. BodiesHidden means that responses include message bodies only on request.

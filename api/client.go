@@ -21,7 +21,7 @@ import (
 	"tendril/queue"
 )
 
-// ErrOff means that the environment runs without a console.
+// ErrOff means that the environment's console is off.
 var ErrOff = errors.New("the console is off")
 
 // Client calls the console of a running environment. It is safe for concurrent use. Refused requests return an
@@ -229,8 +229,8 @@ func (c *Client) Deliveries(ctx context.Context, limit int) ([]Delivery, error) 
 	return list.Deliveries, err
 }
 
-// FindMessage finds a message in any embedded queue by its ID or a prefix of at least four characters. Otherwise, the
-// error describes its last outcome.
+// FindMessage finds a message in any embedded queue by its ID or a prefix of at least four characters. If it is no
+// longer stored, the error describes its last outcome, if known.
 func (c *Client) FindMessage(ctx context.Context, id string) (Message, error) {
 	queues, err := c.Queues(ctx)
 	if err != nil && !HasStatus(err, http.StatusConflict) { // the status means that all queues are on Amazon SQS
@@ -325,8 +325,7 @@ var goneHints = map[string]string{
 	MessageDeadLettered: "'tendril dead list' shows dead letters, which have another ID on Amazon SQS",
 }
 
-// Outcome returns a message's latest delivery, or false without one. It waits up to wait for the end of a delivery in
-// progress.
+// Outcome returns a message's latest outcome, or false if none is known. It waits up to wait for the end of an attempt.
 func (c *Client) Outcome(ctx context.Context, id string, wait time.Duration) (Delivery, bool, error) {
 	until := time.Now().Add(wait)
 	for {
@@ -344,7 +343,7 @@ func (c *Client) Outcome(ctx context.Context, id string, wait time.Duration) (De
 	}
 }
 
-// Pause stops receiving from the named queue, or from all if name is "".
+// Pause stops receiving from the named queue, or from all queues if name is "".
 func (c *Client) Pause(ctx context.Context, name string, why Reason) (Paused, error) {
 	if name == "" {
 		return PauseAll.send(ctx, c, why)
@@ -436,13 +435,14 @@ func (c *Client) Drain(ctx context.Context, wait time.Duration) (bool, error) {
 }
 
 // Deploy deploys the folder or archive at path; "" means the current version's. The error has status 422 if the
-// deployment failed, and 409 if it could not start. Canceling ctx does not stop the deployment.
+// deployment failed, 404 if path does not exist, and 409 if the deployment could not start. Canceling ctx does not stop
+// the deployment.
 func (c *Client) Deploy(ctx context.Context, path string) (DeployResult, error) {
 	return Deploy.send(ctx, c, DeployRequest{path})
 }
 
-// Reload applies changed files, like SIGHUP. The error has a status as for Deploy and a [Detail] for each problem in
-// the file with the periodic tasks.
+// Reload applies changed files, like SIGHUP. Errors are as for Deploy. If the file with the periodic tasks is invalid,
+// the error has status 400 and a [Detail] for each problem.
 func (c *Client) Reload(ctx context.Context) (ReloadResult, error) {
 	return Reload.send(ctx, c, NoBody{})
 }
@@ -461,7 +461,7 @@ func (c *Client) Retry(ctx context.Context, name, id string) (Placed, error) {
 	return RetryMessage.send(ctx, c, NoBody{}, name, id)
 }
 
-// Delay hides a message for the given time, rounded up to whole seconds and limited to 12 hours.
+// Delay hides a message for the given time, at most 12 hours, rounded up to whole seconds.
 func (c *Client) Delay(ctx context.Context, name, id string, delay time.Duration) (Placed, error) {
 	return DelayMessage.send(ctx, c, DelayRequest{int((delay + time.Second - 1) / time.Second)}, name, id)
 }
@@ -525,7 +525,7 @@ func (c *Client) RunTask(ctx context.Context, name string) (TaskRun, error) {
 	return RunTask.send(ctx, c, NoBody{}, name)
 }
 
-// PauseTask skips a task's runs until ResumeTask.
+// PauseTask skips a task's runs on all instances until ResumeTask.
 func (c *Client) PauseTask(ctx context.Context, name, why string) error {
 	_, err := PauseTask.send(ctx, c, Reason{Reason: why}, name)
 	return err

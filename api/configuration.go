@@ -61,10 +61,10 @@ type ConfigOption struct {
 	// Scope is required to change the option.
 	Scope  string `json:"scope"`
 	Effect string `json:"effect"`
-	// Locked is the reason the settings file cannot change the option, or "".
+	// Locked is the reason that a [SettingsChange] cannot change the option, or "".
 	Locked string `json:"locked,omitempty"`
-	// Overridden is the variable or flag that overrides the shared settings on this instance, or "", as for options
-	// that cannot be shared.
+	// Overridden is the variable or flag that overrides the shared settings on this instance; "" if there is none, or
+	// if the option cannot be shared.
 	Overridden string `json:"overridden,omitempty"`
 }
 
@@ -98,7 +98,7 @@ type SettingsChange struct {
 	This bool `json:"this,omitempty"`
 	// Set maps option names to new values; nil removes one. "http-path of payments" is a setting of one queue.
 	Set map[string]*string `json:"set"`
-	// Base is the [Configuration].Hash that the change is based on, not needed for a preview.
+	// Base is the hash of the settings that the change is based on. A preview does not need it.
 	Base string `json:"base,omitempty"`
 }
 
@@ -112,7 +112,7 @@ type SettingsPreview struct {
 	Hash  string     `json:"hash"`
 	Scope string     `json:"scope"`
 	Lines []FileLine `json:"lines"`
-	// Changes are the options whose effective value changes. After the change, those without Restart are in force.
+	// Changes are the options whose values change. Once the change is made, those without Restart are in force.
 	Changes  []OptionChange `json:"changes"`
 	Warnings []Detail       `json:"warnings,omitempty"`
 }

@@ -13,20 +13,20 @@ const DefaultDeliveries = 10_000
 type Delivery struct {
 	MessageID string `json:"message_id"`
 	Queue     string `json:"queue"`
-	// Outcome is "done", "failed", "unreached", or one of the constants below.
+	// Outcome is "done", "failed", "unreached", "throttled", or one of the constants below.
 	Outcome string `json:"outcome"`
 	Status  int    `json:"status,omitempty"` // 0 without a response
 	Reason  string `json:"reason,omitempty"`
 	Answer  string `json:"answer,omitempty"` // start of an unsuccessful response
-	// Attempt counts deliveries by this process, ReceiveCount receives from the queue.
+	// Attempt is ReceiveCount without receives in earlier queues and, if known, without those that made no attempt.
 	Attempt      int `json:"attempt,omitempty"`
 	ReceiveCount int `json:"receive_count,omitempty"`
-	// DurationMS is the app's response time. WaitMS is the time from sending the message to this attempt.
+	// DurationMS is the duration of the delivery. WaitMS is the time from sending the message to this delivery.
 	DurationMS int64     `json:"duration_ms"`
 	WaitMS     int64     `json:"wait_ms"`
 	At         time.Time `json:"at"`
-	// RetryAt is when the message becomes visible again, or zero if unknown. DeadLetterQueue is set after the last
-	// attempt.
+	// RetryAt is when the message becomes visible again, or zero if unknown. DeadLetterQueue is where the message goes
+	// after its last attempt, or "".
 	RetryAt         time.Time `json:"retry_at,omitzero"`
 	DeadLetterQueue string    `json:"dead_letter_queue,omitempty"`
 }
@@ -34,7 +34,7 @@ type Delivery struct {
 // DeliveryList is the response to GET /api/v1/deliveries.
 type DeliveryList struct {
 	Deliveries []Delivery `json:"deliveries"`
-	Since      time.Time  `json:"since,omitzero"` // deliveries before this time are no longer known
+	Since      time.Time  `json:"since,omitzero"` // earlier deliveries may be missing
 }
 
 // Outcomes that describe the message instead of a finished delivery. For [InWork], DurationMS is the time since the

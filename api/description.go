@@ -19,7 +19,7 @@ type Description struct {
 	State     string           `json:"state,omitempty"`
 	Region    string           `json:"region"` // of the queues on Amazon SQS, or in the ARNs of embedded queues
 	Queues    []DescribedQueue `json:"queues"`
-	// Processes are the app's processes, or a single one for a local Lambda function.
+	// Processes are the app's processes, and the commands of local Lambda functions.
 	Processes []DescribedProcess `json:"processes,omitempty"`
 	Tasks     *TasksStatus       `json:"tasks,omitempty"` // nil without periodic tasks
 	// Election describes how the leader is elected; "" if no leader is needed. Leader is nil if no process runs.
@@ -77,7 +77,7 @@ type Resource struct {
 	ARN    string `json:"arn,omitempty"`
 	URL    string `json:"url,omitempty"`
 	Region string `json:"region,omitempty"`
-	// Owned means that 'tendril terminate' deletes the resource. Otherwise, Note is the reason.
+	// Owned means that 'tendril terminate' deletes the resource. Otherwise, Note explains why it does not.
 	Owned bool   `json:"owned"`
 	Note  string `json:"note,omitempty"`
 }
@@ -85,9 +85,9 @@ type Resource struct {
 // OptionValue is a value and its origin.
 type OptionValue struct {
 	Value string `json:"value"`
-	// Layer is "default", "bundle", "file", "environment" or "flag".
+	// Layer is "default", "bundle", "file", "registry", "environment" or "flag".
 	Layer string `json:"layer"`
-	// Where is a place such as "tendril.yaml:3"; "" for a default.
+	// Where is a place such as "tendril.yaml:3", or the reason for a default, if any.
 	Where string `json:"where,omitempty"`
 }
 
@@ -95,7 +95,7 @@ type OptionValue struct {
 type DescribedOption struct {
 	Name string `json:"name"` // for a queue's setting, its key in tendril.yaml
 	OptionValue
-	// SetBy has the values of all layers, weakest first; empty for a default.
+	// SetBy has the default and then each value set, weakest first; empty if only the default applies.
 	SetBy []OptionValue `json:"set_by,omitempty"`
 }
 

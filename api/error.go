@@ -12,7 +12,7 @@ type Error struct {
 	Status  int    `json:"-"`
 	Message string `json:"error"`
 	Hint    string `json:"hint,omitempty"`
-	// Code is from the underlying [queue.Error], if any.
+	// Code is the underlying [queue.Error]'s, [CodeSessionKey], or "".
 	Code      string   `json:"code,omitempty"`
 	RequestID string   `json:"request_id,omitempty"` // also appears in the log
 	Details   []Detail `json:"details,omitempty"`

@@ -38,7 +38,7 @@ type Instance struct {
 	// "" for plain HTTP.
 	Console            string `json:"console"`
 	ConsoleCertificate string `json:"console_certificate,omitempty"`
-	// Endpoint is the embedded SQS endpoint's URL; "" for Amazon SQS.
+	// Endpoint is the embedded SQS endpoint's URL; "" without embedded queues.
 	Endpoint  string `json:"endpoint"`
 	Region    string `json:"region"`
 	AccountID string `json:"account_id"`
@@ -215,7 +215,7 @@ type Found struct {
 	Instance
 }
 
-// Running returns the environments running on dirs, sorted by name. It omits directories that are not readable.
+// Running returns the environments running on dirs, sorted by name. It omits unreadable directories and duplicates.
 func Running(dirs []string) (all []Found) {
 	for _, dir := range dirs {
 		if i, err := ReadInstance(dir); err == nil {
@@ -312,7 +312,7 @@ func claimedBy(dataDir string) error {
 
 const claimWait = 10 * time.Second
 
-// lockExclusive retries while other processes share the lock, which [checkUnclaimed] does for a moment unless paused.
+// lockExclusive retries for up to claimWait, because [checkUnclaimed] in other processes briefly shares the lock.
 func lockExclusive(f *os.File) error {
 	for deadline := time.Now().Add(claimWait); ; time.Sleep(time.Millisecond) {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)

@@ -58,7 +58,7 @@ type Instances struct {
 // SourceRegistry is the Source of instances with a registry record.
 const SourceRegistry = "registry"
 
-// Applied returns the number of instances that has accepts, and the names of the others.
+// Applied returns the number of instances that has accepts, and the names of the others with a registry record.
 func (all *Instances) Applied(has func(*KnownInstance) bool) (done int, behind, unreachable []string) {
 	for i := range all.Instances {
 		switch one := &all.Instances[i]; {

@@ -50,14 +50,14 @@ type DelayRequest struct {
 	Seconds int `json:"seconds"` // from now, 0 to 43200
 }
 
-// MessageTaken is the state of a message that was received between the change and its response.
+// MessageTaken is the state of a message that left the queue between the change and its response.
 const MessageTaken = "taken"
 
 // Placed is a message's state after a retry or delay.
 type Placed struct {
 	ID    string `json:"id"`
 	State string `json:"state"` // as in [Message], or [MessageTaken]
-	// VisibleAt is zero for a visible message.
+	// VisibleAt is zero for a visible or taken message.
 	VisibleAt time.Time `json:"visible_at,omitzero"`
 }
 

@@ -14,7 +14,7 @@ const (
 	QueueRunning = "Running"
 	QueueWaiting = "Waiting" // nothing is delivered; see [Progress].Why
 	QueuePaused  = "Paused"
-	QueueFailing = "Failing" // the queue cannot be reached
+	QueueFailing = "Failing" // the latest call to the queue failed
 )
 
 // Progress describes whether a queue's messages are being delivered, and why not; zero without a worker.

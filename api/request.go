@@ -10,17 +10,17 @@ const MaxWait = 25 * time.Second
 // MaxBody is the maximum size in bytes of a request body: ten messages of 1 MiB in total, with every byte escaped.
 const MaxBody = 8 << 20
 
-// Confirmation is the request body of an irreversible action.
+// Confirmation is the request body of a purge. Confirm must be the queue's name.
 type Confirmation struct {
 	Confirm string `json:"confirm,omitempty"`
 	// Through is the last affected position, as in [Queue].Newest; 0 means no limit.
 	Through int64 `json:"through,omitempty"`
 }
 
-// Reason is the request body of a pause, up to 200 bytes of text.
+// Reason is the request body of a pause or resumption. Reason has up to 200 bytes.
 type Reason struct {
 	Reason string `json:"reason"`
-	This   bool   `json:"this,omitempty"` // pause on the answering instance only, even if a fleet key is set
+	This   bool   `json:"this,omitempty"` // only the answering instance, even with a fleet key
 }
 
 // MoveRequest is the request body of [Client.Move].

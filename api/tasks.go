@@ -53,20 +53,19 @@ type Task struct {
 // TaskRun is a run of a task, as known to this instance.
 type TaskRun struct {
 	Task string `json:"task"`
-	// RunID is the same in all messages of the run; "" if another instance enqueued it.
+	// RunID is the same in all messages of the run; "" if another instance, or a try without a response, enqueued it.
 	RunID       string    `json:"fire_id,omitempty"`
 	Manual      bool      `json:"manual,omitempty"`
 	ScheduledAt time.Time `json:"scheduled_at,omitzero"`
 	// EnqueuedAt is zero unless this instance enqueued the run.
 	EnqueuedAt time.Time `json:"enqueued_at,omitzero"`
-	// LatenessMS is the time from the due time to enqueueing, including jitter; 0 if another instance enqueued the
-	// run.
+	// LatenessMS is the time from the due time, which includes jitter, to enqueueing; 0 if EnqueuedAt is zero.
 	LatenessMS int64  `json:"lateness_ms"`
 	Skipped    string `json:"skipped,omitempty"` // the reason the run was skipped, or ""
 	MessageID  string `json:"message_id,omitempty"`
 	Resent     bool   `json:"resent,omitempty"` // the run may have been enqueued twice
-	// Attempts counts deliveries by this instance. Outcome, Status, Reason and DurationMS are of the last one, as in
-	// [Delivery].
+	// Attempts is the receive count of the last delivery by this instance. Outcome, Status, Reason and DurationMS are
+	// that delivery's, as in [Delivery].
 	Attempts   int       `json:"attempts"`
 	Outcome    string    `json:"outcome,omitempty"`
 	Status     int       `json:"status,omitempty"`

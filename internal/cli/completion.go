@@ -64,7 +64,7 @@ func completeArguments(c *base.CLI, cmd *cobra.Command) {
 }
 
 func completeFlag(c *base.CLI, cmd *cobra.Command, flag string, source completionSource) {
-	// Registering fails only if the flag already has completions.
+	// Registering fails only if the flag is unknown or already has completions.
 	_ = cmd.RegisterFlagCompletionFunc(flag, completes(c, source, true))
 }
 

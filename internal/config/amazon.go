@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// deriveMetrics turns CloudWatch on only if a queue or function is on AWS and the environment's name was configured, to
-// avoid unexpected costs.
+// deriveMetrics turns CloudWatch on only if a queue or function is on AWS and the environment's name was set outside
+// the bundle, to avoid unexpected costs.
 func deriveMetrics(l *loader) {
 	if l.cfg.CloudWatch != auto {
 		return
@@ -103,7 +103,7 @@ func warnUnencrypted(l *loader) {
 	}
 }
 
-// The AWS SDK always uses TLS for Amazon's own hosts except VPC endpoints.
+// isUnencrypted is false for Amazon's hosts other than VPC endpoints, because the AWS SDK always uses TLS for them.
 func isUnencrypted(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" {

@@ -114,7 +114,7 @@ type healthRule struct {
 	Enabled *bool
 }
 
-// Most of these options concern instances and load balancers, and only cause a warning.
+// readHealthSetting applies the option ConfigDocument. The other options of Elastic Beanstalk have no effect.
 func readHealthSetting(l *loader, origin Origin, s bundle.Setting) {
 	switch s.Option {
 	case "ConfigDocument":

@@ -14,7 +14,7 @@ type Explanation struct {
 	Option Option
 	Value  string
 	From   Origin
-	// Chain holds the value in each layer that sets the option, weakest first.
+	// Chain holds the default and then each value set, weakest first.
 	Chain  []Setting
 	Queues []QueueExplanation
 }

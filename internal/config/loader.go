@@ -153,7 +153,7 @@ func (l *loader) refuseOption(name, hint, format string, args ...any) {
 	l.refuseAt(l.origin(name).Where, name, hint, format, args...)
 }
 
-// refuseValue completes the sentence "NAME VALUE ...", and so does warnValue.
+// refuseValue and warnValue complete the sentence "NAME VALUE ...".
 func (l *loader) refuseValue(name, hint, format string, args ...any) {
 	l.refuseOption(name, hint, "%s %s", l.named(name), fmt.Sprintf(format, args...))
 }

@@ -24,17 +24,17 @@ type Option struct {
 	// DaemonKey is the key in an aws-sqsd settings file, if any.
 	DaemonKey string
 	Aliases   []string
-	// OtherVariables belong to other programs; the first one set wins, unless Variable is set.
+	// OtherVariables belong to other programs. The first one set wins, but tendril's own variables override it.
 	OtherVariables []string
-	// Default has the form of a settings file; "" if the default varies, as DefaultNote describes.
+	// Default has the form of a settings file; "" if there is none or it varies. DefaultNote explains it.
 	Default, DefaultNote string
 	Example              string
 	// Serve options also exist for 'tendril serve'.
 	Serve    bool
 	PerQueue bool
-	// Live options can change by a reload or deployment; others need a restart.
+	// Live options change while the environment runs; others need a restart of it.
 	Live bool
-	// AppRestart options can change by a restart of the app.
+	// AppRestart options need only a restart of the app if they are set for all instances.
 	AppRestart bool
 
 	secretFile   *string // nil unless the option is secret

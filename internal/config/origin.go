@@ -102,7 +102,7 @@ func (a assignment) withoutUnit(value string) string {
 	return value
 }
 
-// Such as "0 to 43200 seconds, or unset".
+// allowedInUnit returns text such as "0 to 43200 seconds, or unset".
 func (a assignment) allowedInUnit() string {
 	bounds, others, more := strings.Cut(a.option.Allowed(), ",")
 	low, high, isRange := strings.Cut(bounds, " to ")

@@ -200,7 +200,7 @@ func deriveDestination(l *loader) {
 	}
 }
 
-// replaceDestination drops the queue's other destinations, with a warning if they are its own.
+// replaceDestination drops the queue's other destinations. dropDestination reports those set for this queue.
 func replaceDestination(l *loader, by assignment) {
 	for _, name := range destinations() {
 		if _, found := l.own[name]; found && name != by.option.Name {
@@ -211,7 +211,7 @@ func replaceDestination(l *loader, by assignment) {
 	}
 }
 
-// dropDestination refuses to choose between two destinations of the same layer.
+// dropDestination warns about the dropped destination, but rejects two destinations from the same layer.
 func dropDestination(l *loader, name, used string, from Origin) {
 	if l.origin(name).Layer == from.Layer {
 		l.refuseOption(name, "delete one of them, or set each for its own queue below queues",

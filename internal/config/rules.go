@@ -375,7 +375,7 @@ func signingKey(text string) (string, error) {
 	return text, webhook.CheckKey(text)
 }
 
-// newSigningKey returns 24 bytes, 160 bits of which are random.
+// newSigningKey returns a key of 24 bytes, with 160 random bits.
 func newSigningKey() string { return "whsec_" + (rand.Text() + rand.Text())[:32] }
 
 // secret makes v's suggested value random in each error message, because users copy it from there.

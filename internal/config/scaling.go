@@ -76,7 +76,7 @@ func deriveScaleTarget(l *loader) {
 	}
 }
 
-// deriveProcesses ignores a bundle's group sizes, which are meant for instances, unless processes are scaled.
+// deriveProcesses uses group sizes only if processes are or may be scaled, because bundles mean them for instances.
 func deriveProcesses(l *loader) {
 	s := l.s
 	if s.ScaleTarget == ScaleProcesses || s.ScaleTarget == ScaleAuto {
@@ -111,7 +111,7 @@ func deriveProcessBound(l *loader, name string, bound *int, sizeName string, siz
 	}
 }
 
-// deriveMeasure drops a measure that exists only on AWS, so that a bundle written for AWS runs unchanged.
+// deriveMeasure drops a measure that only Elastic Beanstalk has, so that a bundle written for it runs unchanged.
 func deriveMeasure(l *loader) {
 	s := l.s
 	if !slices.Contains(foreignMeasures(), s.ScaleMeasureName) {

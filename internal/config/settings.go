@@ -7,7 +7,7 @@ import (
 
 // Values of Backend.
 const (
-	backendAuto     = "auto" // resolved by [Load]: sqs if a queue URL is given, otherwise embedded
+	backendAuto     = "auto" // resolved by [Load]: sqs for a URL, an ARN or a function on AWS, otherwise embedded
 	BackendEmbedded = "embedded"
 	BackendSQS      = "sqs"
 )
@@ -108,8 +108,8 @@ type Settings struct {
 	PerQueue
 	Name   string
 	Queues []QueueSettings // 1 to 64, with unique names
-	// Strict serves a queue only while all queues before it are empty. Otherwise, each queue's Weight is its share of
-	// free slots.
+	// Strict serves a queue only while all queues before it are empty. Otherwise, free slots are offered to the queues
+	// in proportion to their Weight.
 	Strict   bool
 	QueueURL string // "" for an embedded queue or one known by its name only
 	Queue    string // FIFO if it ends in ".fifo"
@@ -329,7 +329,7 @@ func (s *Settings) anyTLS() bool {
 // Values of ScaleTarget, which selects what is scaled.
 const (
 	ScaleNone      = "none"
-	ScaleAuto      = "auto"      // this instance's group or ECS service, if any, otherwise the app's processes
+	ScaleAuto      = "auto"      // this instance's group or ECS service, or the processes of a standalone instance
 	ScaleProcesses = "processes" // the app's, on this machine
 	ScalePublish   = "publish"   // for another scaler, which gets the backlog
 	ScaleGroup     = "asg:"      // followed by an Auto Scaling group's name

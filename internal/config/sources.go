@@ -26,7 +26,7 @@ type Sources struct {
 	// Registry holds the settings for all instances; its path is their revision. It may be nil.
 	Registry *File
 	Root     bool
-	// Free maps options to the addresses and ports to use if the default is taken on this machine.
+	// Free maps options to the addresses and ports that replace their defaults, which are in use on this machine.
 	Free map[string]string
 }
 
@@ -49,7 +49,8 @@ func (s *Sources) variables() map[string]string {
 	return vars
 }
 
-// StateFolder returns the default parent of all environments' data directories, or "" without a home directory.
+// StateFolder returns the folder with the default data directories of all environments, or "" if the variables that
+// determine it are unset.
 func StateFolder(environ []string, root bool) string {
 	path, _ := findStateFolder((&Sources{Environ: environ}).variables(), root)
 	return path
@@ -144,7 +145,8 @@ func warnAboutVariables(l *loader) {
 	}
 }
 
-// warnAboutTypo ignores names that resemble no option, because tendril also reads variables that are not options.
+// warnAboutTypo ignores names that neither resemble an option nor start with variablePrefix, because tendril also reads
+// variables that are not options.
 func warnAboutTypo(l *loader, name string, own []string) {
 	const typo = 2
 	near := nearestOne(name, own)

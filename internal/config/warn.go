@@ -60,7 +60,7 @@ func warnReadableSecrets(l *loader) {
 	}
 }
 
-// warnPrivateKeys also warns about files that others control, because they are not refused like other secret files.
+// warnPrivateKeys also warns about keys in files that others control, which are not refused like other secret files.
 func warnPrivateKeys(l *loader) {
 	for _, name := range privateKeys {
 		path := l.option(name).value.get()

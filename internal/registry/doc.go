@@ -23,8 +23,8 @@
 //	     '- announced before, never settled: announce try 2 and send again
 //
 // On a standard queue, a leader makes at most two tries and then returns [ErrUncertain]. A later leader makes one more,
-// because a missing run is worse than a duplicate message. On a FIFO queue, tries are unlimited during the deduplication
-// interval of 5 minutes, and then stop.
+// because a missing run is worse than a duplicate message. On a FIFO queue, tries are unlimited, but stop 30 s before
+// the end of the deduplication interval of 5 minutes.
 //
 // Stored keys, attributes and wire actions call a scheduled run a "fire", as in earlier versions.
 package registry

@@ -26,7 +26,7 @@ func (l *Leases) Read(ctx context.Context, name string) (queue.Lease, error) {
 	return leaseOf(records[0])
 }
 
-// Swap stores next if the stored Version is old.Version, where "" means none. won is also true if next was already
+// Swap stores next if the stored Version is old.Version, where "" means no lease. won is also true if next was already
 // stored, so that a call can be repeated. Duration is stored in whole milliseconds.
 func (l *Leases) Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease, err error) {
 	if err := checkLease(name, next); err != nil {

@@ -72,14 +72,14 @@ type Leadership interface {
 
 // Sender sends messages.
 type Sender interface {
-	// Send sends m to a queue, by name, URL or ARN. After a [queue.Error] with a code other than Unreachable and
-	// Closed, or an error that wraps [ErrNotSent], the message was not accepted. After any other error, the outcome is
-	// unknown.
+	// Send sends m to a queue, by name, URL or ARN. The message was not accepted if the error wraps [ErrNotSent], is a
+	// failed dial, or is a [queue.Error] with a code other than Unreachable and Closed. After any other error, the
+	// outcome is unknown.
 	Send(ctx context.Context, queueName string, m queue.Outgoing) (queue.Sent, error)
 }
 
 // ErrUncertain means that a run may have been enqueued, so that another try could duplicate its message.
 var ErrUncertain = errors.New("the run may have been enqueued, and a retry could enqueue it twice")
 
-// ErrNotSent is wrapped by a [Sender]'s error if nothing can have reached the queue, so that the send can be repeated.
+// ErrNotSent is wrapped by a [Sender]'s error if the message cannot have reached the queue.
 var ErrNotSent = errors.New("nothing was sent")

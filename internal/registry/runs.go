@@ -209,8 +209,8 @@ func runRecordOf(r Record) RunRecord {
 	return RunRecord{Tries: int(tries), Term: term, Settled: settled, MessageID: r.Fields.text("message")}
 }
 
-// Skip accounts for at most 1000 runs of one task, in order, without sending them. It returns the records of runs
-// already sent or announced, by ID.
+// Skip accounts for 1 to 1000 runs of one task, in order, without sending them. It returns the runs' existing records,
+// by ID.
 func (r *Runs) Skip(ctx context.Context, term int64, runs []Run) (map[string]RunRecord, error) {
 	last := &runs[len(runs)-1]
 	if err := last.check(r.scope); err != nil {
@@ -245,7 +245,7 @@ func (r *Runs) Skip(ctx context.Context, term int64, runs []Run) (map[string]Run
 	return found, nil
 }
 
-// Known reports whether any instance has enqueued the run with a message for path.
+// Known reports whether any instance has sent, or announced, the run with a message for path.
 func (r *Runs) Known(ctx context.Context, id, path string) (bool, error) {
 	stored, err := r.store.Read(ctx, KindRun, r.scope.Key(id))
 	if err != nil {
@@ -254,7 +254,7 @@ func (r *Runs) Known(ctx context.Context, id, path string) (bool, error) {
 	if record := runRecordOf(stored[0]); record.Tries == 0 && record.MessageID == "" {
 		return false, nil
 	}
-	// Earlier versions recorded no path.
+	// Records of earlier versions have no path.
 	recorded, ok := stored[0].Fields["path"].(string)
 	return !ok || recorded == path, nil
 }

@@ -79,7 +79,7 @@ func (r *Runs) forget(id string) {
 	delete(r.pending, id)
 }
 
-// announce returns the message of an earlier try if that is settled.
+// announce returns an earlier try's message if the run is already settled.
 func (r *Runs) announce(ctx context.Context, term int64, run *Run, p *pendingRun) (earlier *queue.Sent, err error) {
 	own := runRecordOf(p.record)
 	if own.Tries > 0 && !p.maybeSent && own.Term == term {

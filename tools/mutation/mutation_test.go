@@ -153,7 +153,7 @@ func TestCoresAndEquivalentsNameWhatExists(t *testing.T) {
 	}
 }
 
-// Only the nightly runs the changes; a rename must not wait for it to break one.
+// Only the nightly run applies the changes, but a rename that breaks one must fail sooner.
 func TestTendrilBuildsWithTheChangesOfTheSpecification(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("../..")

@@ -113,7 +113,7 @@ func (t *trial) judgeAll(ctx context.Context, sentences []*sentence) []judgement
 	return judged
 }
 
-// A test that fails or is skipped without a change cannot judge one.
+// unchanged runs the tests without a change. One that fails or is skipped then cannot judge changes.
 func (t *trial) unchanged(ctx context.Context, sentences []*sentence) map[testName]judgement {
 	results := map[testName]judgement{}
 	var names []testName

@@ -163,7 +163,8 @@ func FolderOf(dirs []string) string {
 	return absolute
 }
 
-// CurrentFolder returns the working directory if it contains an app and the user named neither a target nor a command.
+// CurrentFolder returns the working directory if it contains the app to run. A command, a target, a function or an
+// aws-sqsd settings file takes precedence.
 func CurrentFolder(c *CLI, cmd *cobra.Command, command []string) ([]string, error) {
 	const here = "."
 	if !bundle.MarksFolder(here) {

@@ -37,7 +37,7 @@ func IsArchive(path string) bool {
 }
 
 // OpenApp opens the app's folder or archive. An archive is unpacked to the data directory of the environment that runs
-// it. If called is not "", it replaces the environment's name.
+// it. called, if not "", replaces the archive's name as the environment's.
 func OpenApp(c *CLI, cmd *cobra.Command, path, called string) (*bundle.Bundle, error) {
 	if !IsArchive(path) {
 		return OpenBundle(path)
@@ -67,7 +67,7 @@ func OpenApp(c *CLI, cmd *cobra.Command, path, called string) (*bundle.Bundle, e
 	return b, nil
 }
 
-// A running environment may still use one of the oldest versions.
+// pruneUnlessRunning keeps the versions of a running environment, which may still use one of the oldest.
 func pruneUnlessRunning(c *CLI, dataDir, dir string) {
 	if _, err := api.ReadInstance(dataDir); !errors.Is(err, api.ErrNotRunning) {
 		return

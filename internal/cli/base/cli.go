@@ -54,7 +54,7 @@ func New(version string) *CLI {
 	}
 }
 
-// Color reports whether colors may be used, according to NO_COLOR and TERM.
+// Color reports whether standard output is a terminal on which NO_COLOR and TERM permit colors.
 func (c *CLI) Color() bool {
 	return c.Tty && c.Env("NO_COLOR") == "" && c.Env("TERM") != "dumb"
 }

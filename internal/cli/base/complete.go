@@ -10,7 +10,7 @@ import (
 
 // Complete registers words as completions of a flag's value.
 func Complete(cmd *cobra.Command, flag string, words ...string) {
-	// Registering fails only if the flag is unknown.
+	// Registering fails only if the flag is unknown or already has completions.
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }
 

@@ -22,11 +22,11 @@ const (
 	ExitOK          = 0
 	ExitFailed      = 1
 	ExitUsage       = 2 // arguments or settings
-	ExitLate        = 3 // the drain timed out and released messages
-	ExitUnreachable = 4 // or access denied
-	exitApp         = 5 // never ready, or failed too often
-	ExitNotFound    = 6 // queue, function, message or running environment
-	ExitConflict    = 7 // port or data directory in use
+	ExitLate        = 3 // the drain did not finish in time
+	ExitUnreachable = 4 // the queue or target is unreachable or denies access
+	exitApp         = 5 // the app was never ready, or failed too often
+	ExitNotFound    = 6 // for example a queue, function, message or running environment
+	ExitConflict    = 7 // something is in use, such as a port, or in the wrong state
 	ExitSignal      = 128
 )
 

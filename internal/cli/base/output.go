@@ -183,7 +183,7 @@ func (t *Table) Add(name, value string) {
 // Plain makes text safe for a single line on a terminal by escaping unprintable characters.
 func Plain(text string) string { return terminal.Plain(text, false) }
 
-// Preview returns the start of a text on one line, with at most limit characters.
+// Preview returns text on one line. If it has more than limit characters, it is truncated and followed by its size.
 func Preview(text string, limit int) string {
 	short := Plain(cutRunes(text, limit+1))
 	if utf8.RuneCountInString(short) <= limit {
@@ -246,7 +246,7 @@ func Plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Summary prints how many messages were processed, even if an error ended the command.
+// Summary returns err. It prints how many messages were processed, unless err ended the command before the first one.
 func (c *CLI) Summary(what string, n int, err error) error {
 	if err == nil || n > 0 && !errors.Is(err, errReaderGone) {
 		c.PrintErrf("%s %s\n", Plural(n, "message"), what)

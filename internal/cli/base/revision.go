@@ -9,8 +9,8 @@ import (
 	"tendril/api"
 )
 
-// AwaitRevision waits until all reachable instances have applied a change, and prints which ones have not. applied
-// returns an instance's applied revision; its error ends the wait.
+// AwaitRevision waits until all reachable instances have applied a change, for at most wait after the last batch, and
+// prints which ones are unreachable. applied returns an instance's applied revision; its error ends the wait.
 func AwaitRevision(ctx context.Context, c *CLI, client *api.Client, revision int64, wait time.Duration,
 	applied func(*api.Instances, *api.KnownInstance) (int64, error)) error {
 	lastBatches := ""

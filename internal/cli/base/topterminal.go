@@ -90,8 +90,7 @@ func (c *CLI) CanDraw() (in, out *os.File, can bool) {
 	return in, out, in != nil && out != nil && c.Tty && c.TtyIn && c.Env("TERM") != "dumb"
 }
 
-// ShowScreen displays s until a key or a signal quits or ctx is done. It displays s again after each update and each
-// key.
+// ShowScreen displays s until a key or a signal quits or ctx is done. It redraws s after each update, key and resize.
 func ShowScreen[T any](ctx context.Context, in, out *os.File, s Screen, updates <-chan T, update func(T)) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -111,7 +111,7 @@ func (w *watch) draw(ctx context.Context, in, out *os.File) error {
 	return ShowScreen(ctx, in, out, frame, tick.C, func(time.Time) { w.refresh(frame) })
 }
 
-// refresh keeps the last output if an error follows.
+// refresh keeps the last output after an error.
 func (w *watch) refresh(frame *watchFrame) {
 	lines, err := w.captureLines()
 	if err != nil {

@@ -113,7 +113,7 @@ func versionInState(all []api.AppVersion, state string) *api.AppVersion {
 	return nil
 }
 
-// appInWorkingFolder returns "" unless the environment was started there.
+// appInWorkingFolder returns "" unless the environment was started in the working folder and an app is there.
 func appInWorkingFolder(cmd *cobra.Command, startedIn string) (string, error) {
 	const here = "."
 	if folder, err := filepath.Abs(here); err != nil || folder != startedIn || !bundle.MarksFolder(here) {

@@ -53,7 +53,7 @@ func TestSystemdTakesTheUnits(t *testing.T) {
 				units, _ := filepath.Glob(filepath.Join(dir, "*.service"))
 				cmd := exec.Command("systemd-analyze", append(args, units...)...)
 				cmd.Env = append(os.Environ(), "SYSTEMD_UNIT_PATH="+dir+":", "SYSTEMD_COLORS=0")
-				// verify also warns of units of this machine.
+				// verify also warns about other units of this machine.
 				if out, err := cmd.CombinedOutput(); err != nil || args[0] == "verify" && strings.Contains(string(out), p.Name) {
 					t.Errorf("%s, split %t: systemd-analyze %s: %v\n%s", name, split, args[0], err, out)
 				}

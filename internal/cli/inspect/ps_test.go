@@ -8,7 +8,7 @@ import (
 	"tendril/internal/cli/base"
 )
 
-// Otherwise an environment would be listed twice, as two of the same name.
+// A relative path would list the environment a second time.
 func TestDataDirectoryIsKnownByItsAbsolutePath(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)

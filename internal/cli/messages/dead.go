@@ -20,8 +20,8 @@ import (
 type deadLetterQueue struct {
 	cli   *base.CLI
 	queue *target.Queue
-	// source is the queue given on the command line, or "" if that is the dead-letter queue itself. Messages with an
-	// unknown source are moved to it.
+	// source is the queue whose redrive policy names this dead-letter queue, or "" if the search started here. Messages
+	// with an unknown source are moved to it.
 	source string
 	count  int         // approximate on Amazon SQS
 	newest int64       // 0 on Amazon SQS
@@ -255,8 +255,8 @@ func printDead(c *base.CLI, dead deadLetterQueues, messages []api.Message, which
 	return nil
 }
 
-// failedTimes returns when a dead letter was first sent and when it was dead-lettered, from the attribute with its
-// reason if its queue did not record that.
+// failedTimes returns when a dead letter was first sent and when it was dead-lettered. The attribute with its reason
+// has these times if tendril sent it to the dead-letter queue.
 func failedTimes(m *api.Message) (sent, died time.Time) {
 	if f := recordedFailure(m); f != nil {
 		return f.SentAt, f.FailedAt

@@ -86,7 +86,7 @@ func addRate(cmd *cobra.Command, done string) *rate.Limit {
 // maxTaskRate is in messages per second.
 const maxTaskRate = 500
 
-// 0 means no limit. Move tasks support whole numbers up to maxTaskRate.
+// taskRate returns 0 for no limit. Move tasks support whole numbers from 1 to maxTaskRate.
 func taskRate(limit rate.Limit) (perSecond int, supported bool) {
 	if limit == rate.Inf {
 		return 0, true

@@ -59,7 +59,6 @@ func TestSelectionChooses(t *testing.T) {
 	}
 }
 
-// If a message that fails again were selected again, the command might never end.
 func TestMissingMessagesAreNamedWithTheirQueues(t *testing.T) {
 	for _, c := range []struct {
 		ids, queues []string
@@ -76,6 +75,7 @@ func TestMissingMessagesAreNamedWithTheirQueues(t *testing.T) {
 	}
 }
 
+// If a message that fails again were selected again, the command might never end.
 func TestSelectorTakesNoMessageTwice(t *testing.T) {
 	t.Parallel()
 	p := (&selector{all: true}).begin()

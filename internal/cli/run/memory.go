@@ -28,9 +28,10 @@ const (
 	outsideGo = 8 << 20
 )
 
-// memoryBudget returns 0 if there is no limit. goLimit is GOMEMLIMIT, which takes precedence, and group the limit of
-// the control group. Each is [math.MaxInt64] if unset. An app in the same group gets three quarters of the limit,
-// unless that leaves less than a control group of leastMemory would.
+// memoryBudget returns the bytes that tendril may use, or 0 if there is no limit. goLimit is GOMEMLIMIT, which takes
+// precedence but counts as at least leastMemory, and group the limit of the control group. Each is [math.MaxInt64] if
+// unset. An app in the same group gets three quarters of the limit, unless that leaves less than a control group of
+// leastMemory would.
 func memoryBudget(goLimit, group int64, hasApp bool) (int64, error) {
 	if group < leastMemory {
 		return 0, fmt.Errorf("the memory limit of this container or control group is %d MiB, but tendril needs at "+

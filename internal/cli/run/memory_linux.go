@@ -35,7 +35,7 @@ func releaseProgram() {
 
 type mapping struct{ begin, end uintptr }
 
-// programMappings returns those never written.
+// programMappings returns the executable's mappings without modified pages.
 func programMappings(smaps io.Reader) (found []mapping) {
 	program := ""
 	var current *mapping // nil unless it is the executable's
@@ -74,7 +74,8 @@ func groupMemory() int64 {
 	return leastLimit(os.DirFS("/sys/fs/cgroup"), string(groups))
 }
 
-// In a container, a group's path may be the host's, although only its last part is mounted.
+// leastLimit also reads the limits of parent groups. In a container, a group's path may be the host's, although the
+// group itself is mounted as the root.
 func leastLimit(root fs.FS, groups string) int64 {
 	least := int64(math.MaxInt64)
 	for line := range strings.Lines(groups) {

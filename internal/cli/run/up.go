@@ -224,11 +224,11 @@ func NewServe(c *base.CLI) *cobra.Command {
 	return cmd
 }
 
-// sameSignal is the interval in which a repeated signal is ignored.
+// sameSignal is the interval after a first SIGTERM or SIGINT in which a second one is ignored.
 const sameSignal = 250 * time.Millisecond
 
-// signalHandler reloads the app's folder on SIGHUP and does not stop the process, so that no work is lost when a
-// terminal is closed. SIGUSR2 logs the state.
+// signalHandler reloads settings and the app's folder on SIGHUP and does not stop the process, so that no work is lost
+// when a terminal is closed. SIGUSR2 logs the state.
 type signalHandler struct {
 	env         *environment.Environment
 	log         *logging.Logger
@@ -237,7 +237,7 @@ type signalHandler struct {
 	second      chan syscall.Signal // receives the second SIGTERM or SIGINT
 }
 
-// quietSignals pause and resume all queues. A terminal sends SIGTSTP for Ctrl-Z, and other daemons use it to pause, too.
+// quietSignals pause and resume all queues. A terminal sends SIGTSTP for Ctrl-Z, and other daemons also use it to pause.
 var quietSignals = map[os.Signal]string{syscall.SIGUSR1: "USR1", syscall.SIGTSTP: "TSTP"}
 
 func (h *signalHandler) watch() (unwatch func()) {
@@ -270,7 +270,7 @@ func (h *signalHandler) handle(sig syscall.Signal) {
 		event.Stop.Log(h.log.Logger, slog.LevelInfo, "draining, a second signal stops immediately", "component", "environment",
 			"reason", sig.String())
 	case time.Since(h.drainedAt) < sameSignal:
-		// The parent process and the process group both forwarded the signal.
+		// One signal may arrive twice, from the parent process and for the process group.
 	default:
 		select {
 		case h.second <- sig:

@@ -156,7 +156,7 @@ func fillReport(c *base.CLI, cmd *cobra.Command, args []string, r *checkReport) 
 	return errors.Join(appErr, opts.Validate(), r.checkPorts(&opts))
 }
 
-// checkPorts only warns if an environment is running on the data directory, because it uses the ports.
+// checkPorts only warns if an environment is running on the data directory, because that environment uses the ports.
 func (r *checkReport) checkPorts(opts *environment.Options) error {
 	if i, err := api.ReadInstance(opts.Config.DataDir); err == nil {
 		r.warn(yamlfile.Problem{

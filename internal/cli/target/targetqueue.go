@@ -146,8 +146,8 @@ func NamesOf(queues []*Queue) []string {
 	return base.Named(func(p **Queue) string { return (*p).Name })(queues)
 }
 
-// Find finds a queue by name in the running environment, or by URL or ARN on Amazon SQS. The default is the only queue
-// that the running environment receives from.
+// Find finds a queue by name in the running environment, or on Amazon SQS by URL, by ARN or, with --backend sqs, by
+// name. The default is the only queue that the running environment receives from.
 func (w *Flags) Find(ctx context.Context) (*Queue, error) {
 	if err := w.check(); err != nil {
 		return nil, err
@@ -440,7 +440,7 @@ func (p *Queue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, 
 // MaxDelay is SQS's maximum.
 const MaxDelay = 15 * time.Minute
 
-// ForSQS converts the NotBefore times of messages to delays.
+// ForSQS converts the NotBefore times of messages to delays. A delay of more than MaxDelay is an error.
 func ForSQS(messages []queue.Outgoing) ([]queue.Outgoing, error) {
 	out := slices.Clone(messages)
 	for i := range out {

@@ -81,7 +81,7 @@ func Printable(text string) string {
 	return Short(OneLine(text))
 }
 
-// OneLine replaces control characters with "?".
+// OneLine replaces control characters and tabs with "?".
 func OneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if IsControl(r) || r == '\t' {
@@ -91,5 +91,5 @@ func OneLine(text string) string {
 	}, text)
 }
 
-// IsControl reports whether a terminal would interpret r as a control character. A tab counts as a space.
+// IsControl reports whether r is an ASCII control character other than a tab.
 func IsControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }

@@ -29,7 +29,8 @@
 //
 //   - At any instant, Term is ok on at most one instance.
 //   - Once a term is not ok, it never is again. The same instance leads again only in a higher term.
-//   - While Term is ok, the stored lease has that term. Effects that are accepted only with the stored term (fencing) cannot come from two leaders, not even if one was suspended before the effect.
+//   - While Term is ok, the stored lease has that term. Effects that are accepted only with the stored term (fencing)
+//     cannot come from two leaders, not even if one was suspended before the effect.
 //   - The gate closes before listeners are called, and does not wait for them.
 //
 // # Failures
@@ -37,6 +38,6 @@
 //   - Lost response: the write is repeated with the same token and recognized if it was applied.
 //   - Store unavailable: the leader retries until its trust ends.
 //   - Suspension: a late timer, or a difference between the wall clock and the monotonic clock, ends the term at once.
-//   - Process killed: another instance leads within Lease + Renew.
+//   - Process killed: another instance leads within Lease + Renew, unless [Options].Watch is longer.
 //   - Record deleted: the term ends at the next renewal. The next term is higher.
 package leader

@@ -40,7 +40,8 @@ type Elector struct {
 	seenAt, expiry, failingAt time.Time
 }
 
-// New returns an elector, started by [Elector.Run]. It fails if the durations cannot work.
+// New returns an elector, started by [Elector.Run]. It fails without a store or a name, or if the durations leave no
+// time for a renewal.
 func New(store Store, opts Options) (*Elector, error) {
 	if store == nil {
 		return nil, errors.New("an elector needs a lease store")
@@ -71,8 +72,8 @@ func New(store Store, opts Options) (*Elector, error) {
 // outdated term. Nothing else protects against a suspension in between.
 func (e *Elector) Term() (term int64, ok bool) { return e.gate.currentTerm() }
 
-// Changed returns a channel that is closed when ok becomes true or, at most a second late, false. Call it before Term
-// to avoid missing a change.
+// Changed returns a channel that is closed when ok becomes true or, at most [Options].Standstill late, false. Call it
+// before Term to avoid missing a change.
 func (e *Elector) Changed() <-chan struct{} { return e.gate.changes() }
 
 // Run takes part in the election until ctx ends, and then releases the lease. The release and the wait for a blocked

@@ -30,7 +30,8 @@ type Following struct {
 	Term        int64
 }
 
-// Failure reports a failed call to the store. While calls fail, no new leader is elected.
+// Failure reports a failed call to the store, or a suspension during a call. While calls fail, this instance cannot
+// become the leader.
 type Failure struct {
 	Name        string
 	Err         error

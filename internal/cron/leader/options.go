@@ -16,16 +16,16 @@ type Options struct {
 	Owner string
 	// Data is visible to other instances, for example the console's address.
 	Data string
-	// Revision returns a number for other instances, sent with each renewal.
+	// Revision returns a number for other instances, written with each renewal.
 	Revision func() int64
-	// Announce returns a short text for other instances, without # and @, sent with each renewal.
+	// Announce returns a short text for other instances, without # and @, written with each renewal.
 	Announce func() string
-	// Lease defaults to 15 s. A dead leader is replaced within Lease + Renew.
+	// Lease defaults to 15 s. A dead leader is replaced within Lease + Renew, unless Watch is longer.
 	Lease time.Duration
 	// Renew is the interval between renewals, and between reads unless Watch is longer; 0 means a third of Lease.
 	Renew time.Duration
-	// Watch is the interval between reads of another instance's lease. A long one saves calls, and a dead leader is
-	// replaced within twice the interval.
+	// Watch is the interval between reads of another instance's lease, if longer than Renew. A long one saves calls. If
+	// it exceeds Lease, a dead leader is replaced within twice the interval.
 	Watch func() time.Duration
 	// CallTimeout limits each call to the store; 0 means two fifteenths of Lease (2 s).
 	CallTimeout time.Duration
@@ -37,7 +37,7 @@ type Options struct {
 	Standstill time.Duration
 	// Wall defaults to time.Now.
 	Wall func() time.Time
-	// Random returns numbers in [0,1) that spread retries; nil means math/rand/v2.
+	// Random returns numbers in [0,1) that spread reads and retries; nil means math/rand/v2.
 	Random func() float64
 	Events *Events
 }

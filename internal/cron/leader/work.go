@@ -22,9 +22,10 @@ type Work struct {
 }
 
 // AcquireWork acquires the work opts.Name, or returns nil if another instance has finished it. While another instance
-// holds the work, AcquireWork calls Following and waits until the lease expires. repeat also repeats finished work. Of
-// opts, set only Name, Owner, Lease, Renew, CallTimeout, Margin and Events.Following. AcquireWork fails if ctx ends, or
-// if the store fails for longer than patience.
+// holds the work, AcquireWork calls Following and waits until the lease is released or expires. With repeat, finished
+// work is done again, unless another instance is already repeating it. Of opts, set only Name, Owner, Lease, Renew,
+// CallTimeout, Margin and Events.Following. AcquireWork fails if ctx ends, or if the store fails for longer than
+// patience.
 func AcquireWork(ctx context.Context, store Store, opts Options, repeat bool, patience time.Duration) (*Work, error) {
 	opts.Random = func() float64 { return 0 } // too few instances to spread their retries
 	opts, err := opts.complete()
@@ -88,7 +89,7 @@ func (w *Work) step(ctx context.Context, until time.Time) {
 	}
 }
 
-// Context returns AcquireWork's context, which is also canceled when the work is lost.
+// Context returns a context that is canceled with AcquireWork's, and when the work is lost or finished.
 func (w *Work) Context() context.Context { return w.ctx }
 
 func (w *Work) renew(ctx context.Context) {

@@ -11,7 +11,8 @@ import (
 	"tendril/queue"
 )
 
-// f continues after ctx ends, because the outcome of an interrupted call would be unknown. The caller must hold mu.
+// call runs f in a goroutine, even after ctx ends, because the outcome of an interrupted call would be unknown. The
+// caller must hold mu.
 func (s *Scheduler) call(ctx context.Context, f func(context.Context)) {
 	s.work.Go(func() {
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.CallTimeout)
@@ -22,7 +23,8 @@ func (s *Scheduler) call(ctx context.Context, f func(context.Context)) {
 
 const maxSkipped = 1000
 
-// startAttempt skips all slots if there is a reason, and otherwise enqueues the only one. The caller must hold mu.
+// startAttempt skips the first maxSkipped slots if there is a reason, and otherwise enqueues the only one. The caller
+// must hold mu.
 func (s *Scheduler) startAttempt(ctx context.Context, e *entry, slots []Slot, reason Reason) {
 	e.busy = true
 	s.busy++

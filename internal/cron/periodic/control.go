@@ -83,7 +83,7 @@ func sameTask(a, b Task) bool {
 	return same && reflect.DeepEqual(a, b)
 }
 
-// SetPaused skips a task's scheduled runs on this instance. Skipped runs are not caught up.
+// SetPaused pauses or resumes a task on this instance. Runs due during a pause are skipped, and not caught up.
 func (s *Scheduler) SetPaused(name string, paused bool) error {
 	s.mu.Lock()
 	if s.entry(name) == nil {

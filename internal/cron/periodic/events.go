@@ -21,7 +21,7 @@ type Events struct {
 // Led reports that a term has started.
 type Led struct{ Term int64 }
 
-// Enqueued reports an enqueued run. Lateness includes jitter.
+// Enqueued reports an enqueued run. Lateness counts from the due time, which includes jitter.
 type Enqueued struct {
 	Task, ID, Queue, MessageID string
 	ScheduledAt                time.Time
@@ -47,7 +47,7 @@ const (
 	ReasonPaused  Reason = "paused"
 	// ReasonUncertain means that the run may have been enqueued, because a response was lost or a leader stopped.
 	ReasonUncertain Reason = "perhaps enqueued"
-	// ReasonAlready means that another instance enqueued the run, or this one before the clock was set back.
+	// ReasonAlready means that the run was already enqueued, by another instance or earlier by this one.
 	ReasonAlready Reason = "enqueued before"
 )
 

@@ -81,7 +81,7 @@ func expandMacro(words []string) ([]string, error) {
 	return strings.Fields(five), nil
 }
 
-// Even a * is expanded, because only a lone * leaves the choice of days to the other field.
+// expand also expands a * with a step or in a list, because only a lone * leaves the choice of days to the other field.
 func (f field) expand(text string) (string, error) {
 	if text == "*" {
 		return text, nil

@@ -12,16 +12,17 @@ import (
 type Run struct {
 	Task        string
 	ScheduledAt time.Time
-	// ID and EnqueuedAt are zero if another instance, or a try without a response, enqueued the run.
+	// ID and EnqueuedAt are zero if another instance, or a try without a response, enqueued the run. EnqueuedAt is also
+	// zero for a skipped run.
 	ID      string
 	Manual  bool
 	Skipped Reason
-	// Lateness includes jitter.
+	// Lateness counts from the due time, which includes jitter.
 	EnqueuedAt time.Time
 	Lateness   time.Duration
 	MessageID  string
 	Resent     bool // there may be two messages
-	// Result and FinishedAt belong to the last of the Attempts.
+	// Attempts is the receive count of the last delivery here, which Result and FinishedAt describe.
 	Attempts   int
 	Result     queue.Result
 	FinishedAt time.Time

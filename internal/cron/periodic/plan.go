@@ -22,7 +22,7 @@ type Slot struct {
 // Plan is the result of [Task.Plan].
 type Plan struct {
 	Enqueue []Slot
-	// Passed contains the latest 10,000 slots skipped by the task's policy.
+	// Passed contains the slots skipped by the task's policy. Of those beyond the grace, it contains the latest 10,000.
 	Passed []Slot
 	Next   Slot
 }

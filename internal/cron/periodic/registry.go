@@ -38,7 +38,7 @@ type Registry interface {
 	Since(ctx context.Context, term int64, starts map[string]registry.Start) (map[string]queue.TaskTimes, error)
 	// Enqueue sends the run unless it was already sent, and accounts for it.
 	Enqueue(ctx context.Context, term int64, run registry.Run) (registry.EnqueueResult, error)
-	// Skip accounts for runs without sending them. It returns the records of those already sent or announced.
+	// Skip accounts for runs without sending them. It returns the runs' existing records, by ID.
 	Skip(ctx context.Context, term int64, runs []registry.Run) (map[string]registry.RunRecord, error)
 }
 

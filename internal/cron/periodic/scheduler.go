@@ -25,7 +25,8 @@ type Options struct {
 	CallTimeout time.Duration // 0 means 10 s
 	Concurrency int           // registry calls; 0 means 16
 	History     int           // number of runs; 0 means 1000
-	// Running reports whether a task's previous run is unfinished. It must neither block nor call the scheduler.
+	// Running reports whether a task's previous run is unfinished. It is called with a lock held, so it must not block,
+	// and may call only the scheduler's History.
 	Running func(Task) bool
 	// RunningElsewhere reports whether another instance is running a task with "overlap: skip". After an error, the run
 	// is tried again.
@@ -75,8 +76,8 @@ type Scheduler struct {
 
 type entry struct {
 	task Task
-	// from is when this instance first saw the schedule, and changed when a reload last changed the task. Earlier times
-	// are not due. Setting the clock back adjusts both.
+	// from is when this instance first saw the schedule: the start of a task that is new to the registry. changed is when
+	// a reload added the task or changed its schedule; earlier times are not due. Setting the clock back adjusts both.
 	from, changed time.Time
 	// accountedUpTo is valid if timesKnown is set.
 	accountedUpTo time.Time
@@ -193,8 +194,8 @@ func (e *entry) untilNextCheck(now, mono time.Time) time.Duration {
 	return max(e.next.DueAt.Sub(now), time.Millisecond)
 }
 
-// After the clock was set, tasks exist from the earliest time shown, so that runs missed after correcting a fast clock
-// are caught up.
+// replan moves the tasks' starts back to the earliest time shown when the clock was set, so that runs missed after
+// correcting a fast clock are caught up.
 func (s *Scheduler) replan(earliest time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -26,7 +26,7 @@ const (
 
 // Task is an entry of a cron.yaml.
 type Task struct {
-	// Name is unique and has 1 to 128 bytes, without control characters.
+	// Name is unique, printable text of 1 to 128 bytes.
 	Name string
 	// URL is a request path, optionally with a query.
 	URL      string
@@ -36,7 +36,7 @@ type Task struct {
 	Jitter  time.Duration
 	Overlap Overlap
 	Missed  Missed
-	// Grace is the maximum age of a missed run, up to 24 h; 0 means 5 min.
+	// Grace is the maximum lateness of a missed run, up to 24 h; 0 means 5 min.
 	Grace time.Duration
 	// Payload is the message body; "" means Elastic Beanstalk's default.
 	Payload string

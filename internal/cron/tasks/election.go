@@ -17,7 +17,7 @@ type Election struct {
 	// previous process counts as another leader's.
 	localTerm int64
 	opts      leader.Options
-	elector   atomic.Pointer[leader.Elector] // nil without a registry
+	elector   atomic.Pointer[leader.Elector] // nil if not in an election
 	made      chan struct{}                  // closed when elector is set
 	joined    atomic.Bool
 }
@@ -101,7 +101,7 @@ func (e *Election) Leases(ctx context.Context) (leases leader.Store, decided boo
 	return reg.leases, true, nil
 }
 
-// IsLeader reports whether this instance is the elected leader, or certainly has no registry.
+// IsLeader reports whether this instance is the leader, or certainly has no registry.
 func (e *Election) IsLeader() bool {
 	if _, leads := e.Term(); leads || e.elector.Load() != nil {
 		return leads

@@ -24,7 +24,7 @@ type File struct {
 	stamp string
 }
 
-// Open reads the file at path, if any, and logs its warnings.
+// Open reads the file at path and logs its warnings. It returns the zero File if path is "".
 func Open(path string, log *slog.Logger) (File, error) {
 	if path == "" {
 		return File{}, nil

@@ -188,8 +188,8 @@ func (m *Manager) Account() *Account {
 	return nil
 }
 
-// unfinished reports whether a run is being delivered here, or its message is in an embedded queue. The registry knows
-// other instances' runs.
+// unfinished reports whether a run is being delivered here, or the latest run's message is in this process's embedded
+// queue. RunningElsewhere covers other instances.
 func (m *Manager) unfinished(task periodic.Task) bool {
 	account := m.Account()
 	if account == nil {

@@ -46,8 +46,8 @@ type PauseStore interface {
 // RegistryOptions determine an environment's registry.
 type RegistryOptions struct {
 	Queue, QueueURL string
-	// Broker contains the environment's first queue. It is nil, and SQS and Home are set, if another process serves the
-	// queue.
+	// Broker contains the environment's first queue. It is nil, and SQS and Home are set, if Amazon SQS or another process
+	// serves the queue.
 	Broker *broker.Broker
 	SQS    *aws.SQS
 	Home   *aws.Queue
@@ -63,13 +63,13 @@ type RegistryOptions struct {
 	SDK           aws.LogFunc
 }
 
-// Reads of a table cost money.
+// tablePauseInterval is longer, because reads of a table cost money.
 const (
 	pauseInterval      = 5 * time.Second
 	tablePauseInterval = 30 * time.Second
 )
 
-// registryTimeout limits calls at startup.
+// registryTimeout limits the wait for the queue's server, and at startup for a table.
 const registryTimeout = time.Second
 
 type registryFinder struct {
@@ -79,7 +79,7 @@ type registryFinder struct {
 
 	opening sync.Mutex
 	found   atomic.Pointer[sharedRegistry] // nil before open, or without a registry
-	// The queue's server has not reported yet whether it has a registry.
+	// undecided means that the queue's server has not reported yet whether it has a registry.
 	undecided atomic.Bool
 	// refusal is a string, the reason that this instance cannot use the registry.
 	refusal atomic.Value
@@ -142,7 +142,7 @@ func (f *registryFinder) scope() registry.Scope {
 	return scope
 }
 
-// openServed returns nil without a registry, and until the queue's server responds.
+// openServed returns nil until the queue's server responds, and without a registry unless this is the only instance.
 func (f *registryFinder) openServed(ctx context.Context) *sharedRegistry {
 	if endpoint := registryEndpoint(f.opts.QueueURL); endpoint != "" {
 		client, err := f.findServed(ctx, endpoint)
@@ -221,7 +221,7 @@ func refusalText(err error) string {
 	return ""
 }
 
-// Tasks wait for a missing table, but deliveries do not.
+// openTable does not wait for the table: tasks need it, but deliveries do not.
 func (f *registryFinder) openTable(ctx context.Context) (*sharedRegistry, error) {
 	table, err := aws.OpenTable(ctx, f.opts.Table, &aws.Options{Region: f.opts.Region, Log: f.opts.SDK})
 	if err != nil {
