@@ -288,7 +288,8 @@ func (c *changes) logNotApplied(cfg *config.Config, b *bundle.Bundle) {
 
 const connections = "http-connections"
 
-// keepConnections postpones changes of http-connections that resize a shared pool, a function's processes or a limiter.
+// keepConnections postpones a change of http-connections to the next start if it would resize a shared pool, a
+// function's processes or a limiter.
 func (c *changes) keepConnections(change *config.Change) {
 	i := slices.Index(change.Live, connections)
 	if i < 0 || !c.sharesConnections() {

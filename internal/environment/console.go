@@ -90,7 +90,7 @@ func (e *Environment) consoleOptions() *console.Options {
 	return opts
 }
 
-// hookQuiet pauses until this process exits, because the webhook's sender is about to stop it.
+// hookQuiet pauses all queues until this process exits, because the hook's caller is about to stop it.
 func (e *Environment) hookQuiet(reason string) error {
 	reason = cmp.Or(reason, pausedText)
 	err := e.work.pauseAll(reason)

@@ -1,12 +1,12 @@
 // Package environment builds every part of a worker environment, starts them in order and stops them in reverse.
 //
-//	New ── Start: queues ── console ── workers ── app ── periodic tasks ── scaling
+//	New ── Start: queues ── console ── app ── workers ── periodic tasks ── scaling
 //	                                                                          |
-//	       Stop:  queues <─ console <─ workers <─ app <─ periodic tasks <─────'
+//	       Stop:  queues <─ console <─ app <─ workers <─ periodic tasks <─────'
 //
 // environment.go lists the steps with their reasons. Each started part pushes its shutdown onto a stack (lifecycle.go),
 // which a stop or a failed startup unwinds. A pipeline is a queue with its worker and target: an app over HTTP,
-// replicas of the app, or a Lambda function.
+// replicas of the app, or a function here or on AWS Lambda.
 //
 // [Environment] has one component per job:
 //

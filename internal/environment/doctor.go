@@ -510,7 +510,7 @@ type resourceNames struct {
 	dead            map[string]string // by placeholder
 }
 
-// concrete replaces wildcards that the IAM policy simulator does not accept.
+// concrete replaces placeholders of dead-letter queues, and wildcards that the IAM policy simulator does not accept.
 func (r *resourceNames) concrete(arn string) string {
 	parts := strings.SplitN(arn, ":", 6)
 	if len(parts) < 6 {

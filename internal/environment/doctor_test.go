@@ -27,7 +27,7 @@ func finding(e *doctor.Examination, id string) doctor.Finding {
 	return doctor.Finding{}
 }
 
-// want has the level of each finding and a part of its text.
+// want contains each finding's level and a part of its text, by ID.
 func expect(t *testing.T, e *doctor.Examination, want map[string][2]string) {
 	t.Helper()
 	for id, w := range want {

@@ -70,7 +70,7 @@ func New(opts Options) *Environment {
 	return e
 }
 
-// connectCycles gives each part those that were built after it.
+// connectCycles sets references to parts that are built later.
 func (e *Environment) connectCycles() {
 	e.work.observe = e.observe
 	e.cron.observe = e.observe
@@ -96,8 +96,8 @@ func (e *Environment) newObserver() *observer {
 	return o
 }
 
-// Run starts the environment and waits until stop is done or a part fails. It then shuts down within
-// Settings.ShutdownTimeout, or immediately once now is done. A stop also interrupts the startup.
+// Run starts the environment and waits until stop is done, a drain is requested, or a part fails. It then shuts down
+// within Settings.ShutdownTimeout, or immediately once now is done. A stop also interrupts the startup.
 func (e *Environment) Run(stop, now context.Context) error {
 	e.life.urgent = now
 	running, ended := context.WithCancel(context.Background())
@@ -159,7 +159,7 @@ func (e *Environment) beginShutdown(hurry context.Context) (shutdown context.Con
 	return shutdown, func() { stopWatching(); cancel() }
 }
 
-// Start runs the start steps. If one fails, Stop undoes those that completed.
+// Start runs the start steps. After an error, the caller must call Stop, which undoes the completed steps.
 func (e *Environment) Start(ctx context.Context) error {
 	for _, start := range e.startOrder() {
 		if err := start(ctx); err != nil {
@@ -319,5 +319,6 @@ func (e *Environment) announce(context.Context) error {
 	return nil
 }
 
-// Quiet pauses every queue until this process exits, or resumes all if all are paused. It fails without workers.
+// Quiet pauses every queue until it is resumed or this process exits. If all queues are paused, it resumes them. It
+// fails without workers.
 func (e *Environment) Quiet(reason string) (paused bool, err error) { return e.work.quiet(reason) }

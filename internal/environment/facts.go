@@ -136,7 +136,8 @@ func (f *facts) optionSettings(b *bundle.Bundle, s *config.Settings, properties 
 // noProxy is Elastic Beanstalk's value for an environment without a proxy server.
 const noProxy = "none"
 
-// properties omits inherited variables, which may contain secrets that must not be stored.
+// properties omits inherited variables unless the bundle or tendril sets them, because they may contain secrets that
+// must not be stored.
 func (f *facts) properties(b *bundle.Bundle) map[string]string {
 	inBundle := map[string]bool{}
 	if b != nil {

@@ -11,7 +11,8 @@ import (
 	"tendril/queue"
 )
 
-// failures keeps the latest failed deliveries of Amazon SQS queues across restarts. Embedded queues store theirs.
+// failures keeps the latest failed deliveries of Amazon SQS queues, and the successes that followed them, across
+// restarts. Embedded queues store theirs.
 type failures struct {
 	shown *console.Deliveries
 	log   atomic.Pointer[eventlog.Log]

@@ -120,7 +120,7 @@ func (h *history) logWrites(file string) func(error) {
 	}
 }
 
-// stopText is the last event of a run. A log without it belongs to a killed process.
+// stopText is the last event of a run. A killed process leaves a log that ends without it.
 const stopText = "environment stopped"
 
 func (h *history) Happened(e event.Event) {
@@ -171,7 +171,7 @@ func (h *history) kept() console.History {
 }
 
 // recordEnding records the end of a message on Amazon SQS; embedded queues report it themselves. dead is the
-// dead-letter queue, or "" if the message will be redelivered.
+// dead-letter queue, or "" if the message is not dead-lettered.
 func (h *history) recordEnding(w *workQueue, s *worker.Settled, dead string) {
 	if w.embedded {
 		return

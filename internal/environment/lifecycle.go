@@ -14,7 +14,7 @@ import (
 
 // Reasons for the end of an environment.
 var (
-	// ErrAppFailed means that the app failed too often or was not ready in time.
+	// ErrAppFailed means that the app or function could not start, failed too often, or was not ready in time.
 	ErrAppFailed = errors.New("the app is not running")
 	// ErrLate means that the drain exceeded the shutdown timeout. Messages in flight return to the queue.
 	ErrLate = errors.New("the stop took longer than the shutdown timeout")
@@ -26,7 +26,7 @@ var (
 	ErrSettings = errors.New("invalid settings")
 	// ErrTarget means that the function is unusable.
 	ErrTarget = errors.New("cannot use the function")
-	// ErrConflict means that a port or the data directory is in use.
+	// ErrConflict means that a port, the data directory or a queue's name is in use.
 	ErrConflict = errors.New("in use")
 
 	errStarting       = api.NewError(http.StatusConflict, "the environment is still starting", "'tendril status' shows its progress")
@@ -48,8 +48,8 @@ type step struct {
 
 type lifecycle struct {
 	steps []step
-	// announced is closed once the workers exist, started once startup completes, ready once the app is ready, and
-	// receiving once every queue has received or is paused.
+	// announced is closed once other commands can find the environment, started once startup completes, ready once the
+	// app is ready, and receiving once every queue has started to receive or only a pause prevents it.
 	announced, started, ready, receiving chan struct{}
 	urgent                               context.Context
 	fatal                                chan error

@@ -111,8 +111,8 @@ func (o *Options) unrunSteps() (found []bundle.Finding) {
 	return found
 }
 
-// Withheld explains why the app does not get an environment property of the bundle; "" if it gets the property or the
-// variable is already set.
+// Withheld explains why the app does not get an environment property of the bundle; "" if it gets the property, or if
+// the variable is PORT or already set.
 func (o *Options) Withheld(p bundle.Setting) string {
 	option, isOption := config.Lookup(p.Option)
 	switch {

@@ -31,7 +31,7 @@ func TestConnectionsToCloudWatchAreClosedAtTheEnd(t *testing.T) {
 	}
 	select {
 	case <-closed:
-	case <-time.After(10 * time.Second): // less than an idle connection is kept
+	case <-time.After(10 * time.Second): // shorter than the idle timeout of connections
 		t.Error("a connection is open")
 	}
 }

@@ -36,7 +36,7 @@ type Options struct {
 	// AppEnv is the environment that the app inherits, as NAME=value strings.
 	AppEnv []string
 	Logger *logging.Logger
-	// Memory is the limit of this process in bytes; 0 means none.
+	// Memory is this process's memory limit in bytes; 0 means none.
 	Memory int64
 	// Terminal means that the log goes to a terminal. Startup then prints a link to the console.
 	Terminal bool

@@ -67,7 +67,7 @@ func (p *pipelines) restorePauses(context.Context) error {
 	return nil
 }
 
-// readOrPauseAll pauses everything if the file is unreadable, so that no paused delivery resumes by itself.
+// readOrPauseAll pauses everything if the file is unreadable, so that nothing paused resumes by itself.
 func readOrPauseAll(path string, queues, tasks []string, log *slog.Logger) *pauseFile {
 	f := &pauseFile{path: path}
 	err := f.read()

@@ -20,7 +20,7 @@ type pipeline struct {
 	target  *target
 	worker  *worker.Worker
 	limiter *limit.Limiter // shared by pipelines with the same target; may be nil
-	settled atomic.Bool    // has received, or would have without a pause
+	settled atomic.Bool    // has started to receive, or would have without a pause
 
 	pausing sync.Mutex
 	pauses  [pauseSources]instances.Pause
@@ -33,8 +33,8 @@ const (
 	byThis     pauseSource = iota // an operator, on this instance only
 	byFleet                       // an operator, on all instances
 	byRollout                     // a rollout, until this instance runs another version of the app
-	byRegistry                    // the registry, until it answers
-	byProcess                     // a signal or hook, until the process exits
+	byRegistry                    // the loss of the registry, until it answers
+	byProcess                     // a signal or hook, until a resume or the process's exit
 	pauseSources
 )
 

@@ -47,7 +47,7 @@ func (p *pipelines) inOrder() (lines []*pipeline) {
 	return lines
 }
 
-// joiningOrder lists queues that only periodic tasks use first: their few messages are already due.
+// joiningOrder starts with the queues that only periodic tasks use, because their few messages are already due.
 func (q *queues) joiningOrder() []*workQueue {
 	others := slices.DeleteFunc(slices.Clone(q.all), func(w *workQueue) bool { return w.forTask })
 	return append(slices.Clone(q.all[len(others):]), others...) // openAll opens the tasks' queues last
@@ -252,7 +252,7 @@ func (p *pipelines) buildDepths(context.Context) error {
 	return nil
 }
 
-// workers has an element for each pipeline. Dead-letter queues have their latest counts.
+// queuesOnSQS also returns dead-letter queues, with their latest counts. workers has an element for each pipeline.
 func (p *pipelines) queuesOnSQS(workers []api.Worker, now time.Time) (all []api.Queue) {
 	var dead []api.Queue
 	for i, l := range p.all {

@@ -13,7 +13,8 @@ import (
 	"tendril/queue"
 )
 
-// Poster posts messages to a queue's target as deliveries do, but without the queue. It is not safe for concurrent use.
+// Poster posts messages to a queue's target like deliveries, but does not use the queue. It is not safe for concurrent
+// use.
 type Poster struct {
 	// URL is the destination of ordinary messages.
 	URL     string

@@ -55,7 +55,7 @@ func (r *registryLoss) watch(ctx context.Context, m *members) {
 }
 
 // update reports whether the reason has changed. failing is the time since the registry last answered, ignored until
-// the registry is found. Receiving resumes only after reread succeeds.
+// the registry is found. Unless limit is 0, receiving resumes only after reread succeeds.
 func (r *registryLoss) update(failing, limit time.Duration, reread func() error) (changed bool) {
 	before := r.text()
 	reason := before

@@ -270,7 +270,7 @@ func (r *rollouts) finished(before, now *instances.App) {
 
 const deleteTimeout = 10 * time.Second
 
-// deleteArchives runs while a rollout keeps other instances from deploying an archive that they stored before.
+// deleteArchives runs only during a rollout, when no other instance can start to deploy an archive that it has stored.
 func (r *rollouts) deleteArchives(ctx context.Context, now *instances.App) {
 	ctx, cancel := context.WithTimeout(ctx, deleteTimeout)
 	defer cancel()
@@ -374,7 +374,7 @@ func (r *rollouts) deploy(ctx context.Context, path string) (api.DeployResult, e
 	})
 }
 
-// rollBack deploys to all instances at once, and starts no delivery on the current version.
+// rollBack deploys an earlier version to all instances at once. No delivery starts on the current version anymore.
 func (r *rollouts) rollBack(ctx context.Context, number int) (api.DeployResult, error) {
 	return r.beginRollout(ctx, func(*instances.AppVersion) (v instances.AppVersion, how instances.Rollout, err error) {
 		to, err := api.ChooseVersion(r.versions(), number)

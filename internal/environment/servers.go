@@ -41,7 +41,7 @@ func connectionShares(descriptors, deliveries int) (endpoint, console int) {
 	return min(max(rest*3/4, leastConnections), 16384), min(max(rest/8, leastConnections), 256)
 }
 
-// memoryShares divides a budget in bytes, leaving a rest for the program, caches and garbage. A budget of 0 means the
+// memoryShares divides a budget in bytes, leaving the rest to the program, caches and garbage. A budget of 0 means the
 // default limits and any number of held messages.
 type memoryShares struct {
 	endpoint, console int64 // request bodies and receive responses

@@ -96,7 +96,7 @@ func TestOnlyTheAppReadsItsBundle(t *testing.T) {
 		_, err := r.changes.DeployPath(deploying, archive)
 		deployed <- err
 	}()
-	made := func() (versions []string) { // all versions except the first whose hook has run
+	made := func() (versions []string) { // versions whose hook has run, except dir and old
 		for _, path := range globbed(t, filepath.Join(data, "versions", "*", "*", "made", "file")) {
 			if version := filepath.Dir(filepath.Dir(path)); version != dir && version != old {
 				versions = append(versions, version)

@@ -52,7 +52,7 @@ func (d *desired) sharedSettings() *api.SharedSettings {
 	return &api.SharedSettings{Revision: s.Revision, By: s.By, At: s.At, RolledBack: s.RolledBack, InBatches: s.Rollout != nil}
 }
 
-// loaded has the settings after the change.
+// loaded contains the settings after the change.
 func (d *desired) warnings(change api.SettingsChange, loaded *config.Config) (all []api.Detail) {
 	switch {
 	case change.This:
@@ -171,7 +171,7 @@ func oneLine(err error) string {
 	return strings.Join(texts, "; ")
 }
 
-// If applyRegistry fails, the previous settings are in force, unless the error is ErrNotApplied or ctx is done.
+// If applyRegistry fails, it restores the previous settings, unless ctx is done.
 func (c *changes) applyRegistry(ctx context.Context, next *config.File) error {
 	end, err := c.awaitTurn(ctx)
 	if err != nil {

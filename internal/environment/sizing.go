@@ -361,7 +361,7 @@ func known(r autoscale.Reading) *float64 {
 type protection struct{ state atomic.Int32 }
 
 const (
-	notProtected = iota + 1 // 0 means no protection needed
+	notProtected = iota + 1 // 0 means that no protection is needed
 	protected
 )
 

@@ -49,7 +49,7 @@ func (t *target) current() string {
 	return t.base + path
 }
 
-// await returns false if ctx is done before the target answers. It logs each new reason for no answer.
+// await returns false if ctx is done before the target responds. It logs each new reason.
 func (t *target) await(ctx context.Context, log *slog.Logger) bool {
 	logged := ""
 	for pause := 250 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {

@@ -94,7 +94,7 @@ func (f uncalledFunction) Invoke(context.Context, []byte, func() bool) (queue.In
 	return queue.Invocation{}, nil
 }
 
-// A delivery asks again after its waits, so the target must know about the pause.
+// A queue may be paused while a delivery waits, so the target checks again.
 func TestPausedQueueSendsNothingToItsTarget(t *testing.T) {
 	t.Parallel()
 	e := unstarted(t, map[string]string{"target": "http://127.0.0.1:" + testpeer.FreePort(t)})
@@ -120,7 +120,7 @@ func TestPausedQueueSendsNothingToItsTarget(t *testing.T) {
 	}
 }
 
-// The configured health check applies only to the target that the queues share.
+// The configured health check applies to the environment's target, but not to a queue's own.
 func TestProbeOfATarget(t *testing.T) {
 	t.Parallel()
 	sick := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

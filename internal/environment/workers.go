@@ -16,7 +16,7 @@ import (
 	"tendril/internal/worker"
 )
 
-// negativeIfZero returns -1 for 0, which means the default in some packages.
+// negativeIfZero replaces 0, which means the default in some packages, by -1.
 func negativeIfZero(d time.Duration) time.Duration {
 	if d == 0 {
 		return -1

@@ -123,8 +123,8 @@ const (
 	sqsNamespace = "AWS/SQS"
 )
 
-// Describe returns an environment's alarms and dashboard. By default, the alarms use the thresholds at which the
-// health status becomes Degraded. f may be nil.
+// Describe returns an environment's alarms and dashboard. By default, all alarms except dead-letters and latency use
+// the thresholds at which the health status becomes Degraded. f may be nil.
 func Describe(s *Settings, f *File) Set {
 	f = cmp.Or(f, &File{})
 	d := describer{Settings: s, file: f, set: Set{Environment: s.Environment}}
