@@ -24,7 +24,7 @@ func backgroundBundle(property, buildLine string) map[string]string {
 	}
 }
 
-// Even processes in other sessions must exit, also after SIGKILL or an aborted start.
+// Even processes in other sessions must exit, including after SIGKILL or an aborted start.
 func TestBackgroundProcessesOfHooksEndWithTendril(t *testing.T) {
 	t.Parallel()
 	const buildLine = "setsid sleep 1000 >/dev/null 2>&1 &"

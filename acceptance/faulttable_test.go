@@ -17,8 +17,8 @@ import (
 	"tendril/internal/testing/testpeer"
 )
 
-// The test counts the cases of each fault in docs/reliability.md, which are subtests without subtests.
-// TENDRIL_FAULT_TABLE sets the duration per package; by default, the test runs only at night.
+// The test counts the cases of each fault in docs/reliability.md; a case is a subtest without subtests.
+// TENDRIL_FAULT_TABLE sets the duration per package. By default, the test runs only at night.
 func TestFaultTable(t *testing.T) {
 	length := testpeer.Size(0, time.Minute)
 	if d, err := time.ParseDuration(os.Getenv("TENDRIL_FAULT_TABLE")); err == nil {

@@ -61,8 +61,8 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// program reads the state of all source files, because go test caches results and does not know that TestMain builds
-// the program.
+// program calls stat for all source files, because go test caches results and does not know that TestMain builds the
+// program from them.
 func program(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	if err := lookAtSources(); err != nil {

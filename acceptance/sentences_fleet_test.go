@@ -297,7 +297,7 @@ func TestSentencesAverageOfInstances(t *testing.T) {
 	})
 }
 
-// IgnoreHealthCheck permits that both instances are always unhealthy.
+// IgnoreHealthCheck lets the rollout continue although both instances are always unhealthy.
 func TestSentencesRollout(t *testing.T) {
 	minutes(t)
 	t.Parallel()
@@ -422,7 +422,7 @@ func TestSentencesElection(t *testing.T) {
 	})
 }
 
-// A task may be due only after a minute.
+// It can take a minute until a task is due.
 func TestSentencesDueTask(t *testing.T) {
 	long(t)
 	t.Parallel()

@@ -38,7 +38,7 @@ type arena struct {
 	// repeats means that the server may return a message to two concurrent receives. Only the first counts.
 	repeats bool
 
-	stop func() // ends the worker
+	stop func() // stops the worker
 
 	mu       sync.Mutex
 	invoked  []invoked

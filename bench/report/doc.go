@@ -1,7 +1,7 @@
 // Command report benchmarks tendril and comparable programs, and updates the tables in docs.
 //
 //	go run ./bench/report -install          install the comparable programs into a cache folder
-//	go run ./bench/report                   run all benchmarks in three rounds and print the tables
+//	go run ./bench/report                   run the benchmarks in three rounds and print the tables
 //	go run ./bench/report -write            the same, and write the tables into docs
 //	go run ./bench/report -draw -write      write the tables from existing results
 //	go run ./bench/report -scale -write     run the benchmarks of docs/scale.md, which take many minutes

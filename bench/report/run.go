@@ -63,7 +63,8 @@ func (r *runner) wants(s step) bool { return s.scale == r.o.scale && r.o.only.Ma
 
 var errStopped = errors.New("stopped: run the same command to go on")
 
-// started returns the runs in an existing file of the same commit, or starts a new file.
+// started returns the completed runs in the file of results, or creates the file. Results of another commit are an
+// error.
 func started(o *options, commit string) ([]run, error) {
 	data, err := os.ReadFile(o.results)
 	if errors.Is(err, os.ErrNotExist) || !o.resume {

@@ -20,7 +20,7 @@ type Caller struct {
 	queues   []string // empty means all queues
 }
 
-// OwnerOf returns the owner of the queues as the caller of an unsigned request.
+// OwnerOf returns the caller of an unsigned request: the owner of the queues.
 func OwnerOf(r *http.Request) *Caller { return &Caller{TLS: r.TLS != nil, Address: address(r)} }
 
 func address(r *http.Request) netip.Addr {

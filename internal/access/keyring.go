@@ -27,14 +27,14 @@ const recheckInterval = time.Second
 
 const maxFile = 1 << 20
 
-// KeyPair is one entry of a credentials file.
+// KeyPair is an entry of a credentials file.
 type KeyPair struct {
 	// Name consists of 1 to 64 letters, digits, "_", "-" and ".".
 	Name string `json:"name"`
 	// AccessKeyID is unique within the file. It is not secret.
 	AccessKeyID     string `json:"access_key_id"`
 	SecretAccessKey Secret `json:"secret_access_key"`
-	// SessionToken must accompany each request, unless it is "".
+	// SessionToken must accompany each request; "" means that requests must have none.
 	SessionToken Secret `json:"session_token,omitempty"`
 	// Allow is [AllowAll] or [AllowSend].
 	Allow string `json:"allow"`
@@ -47,9 +47,9 @@ type KeyPair struct {
 
 // Values of [KeyPair].Allow.
 const (
-	// AllowAll permits every action.
+	// AllowAll permits every action on the key pair's queues and, if they are not limited, every other action.
 	AllowAll = "all"
-	// AllowSend permits sending messages and looking up the target queue.
+	// AllowSend permits sending messages and reading a queue's URL and attributes.
 	AllowSend = "send"
 )
 
@@ -166,7 +166,7 @@ func Create(path string, k KeyPair, now time.Time) (KeyPair, error) {
 	return k, writeFile(path, append(pairs, k))
 }
 
-// CanCreate returns the error that [Create] would return, without writing anything.
+// CanCreate returns the error that [Create] would return before writing.
 func CanCreate(path string, k KeyPair) error {
 	_, err := k.generate(path, time.Time{})
 	return err
@@ -198,7 +198,7 @@ func Revoke(path, name string) error {
 	return writeFile(path, kept)
 }
 
-// CanRevoke returns the error that [Revoke] would return, without writing anything.
+// CanRevoke returns the error that [Revoke] would return before writing.
 func CanRevoke(path, name string) error {
 	_, err := pairsWithout(path, name)
 	return err
@@ -248,8 +248,8 @@ type Keyring struct {
 	checked time.Time
 }
 
-// Open reads a credentials file. If a changed file is unusable, the keyring calls rejected with the reason; rejected
-// may be nil.
+// Open reads a credentials file. If the file changes and is unusable, the keyring keeps its key pairs and passes the
+// reason to rejected, which may be nil.
 func Open(path string, rejected func(error)) (*Keyring, error) {
 	k := &Keyring{path: path, rejected: rejected, now: time.Now}
 	pairs, err := ReadFile(path)
@@ -313,24 +313,24 @@ func isUnchanged(before, now fs.FileInfo) bool {
 	return os.SameFile(before, now) && before.ModTime().Equal(now.ModTime()) && before.Size() == now.Size()
 }
 
-// errRefused is the error for all rejected signatures. Its code makes SDKs correct their clock and retry.
+// errRefused is the error for all rejected signatures. Its code makes SDKs compensate for a wrong clock and retry.
 var errRefused = queue.Errorf(queue.CodeSignatureDoesNotMatch, "The request is not signed with valid credentials. "+
 	"Check the caller's access key, secret key and clock.")
 
-// Claims reports whether the request's headers are well formed and current, and name a valid key pair, without checking
-// the signature.
+// Claims reports whether the request's signature is well formed and current, and names a valid key pair. It does not
+// verify the signature.
 func (k *Keyring) Claims(r *http.Request) bool {
 	_, ok := k.readClaim(r)
 	return ok
 }
 
-// claim is a signature that has not been checked, and the key pair that it names.
+// claim is an unverified signature and the key pair it names.
 type claim struct {
 	signature signature
 	pair      KeyPair
 }
 
-// readClaim returns ok = false if the request cannot be validly signed, whatever the signature is.
+// readClaim returns ok = false if no signature value could make the request valid.
 func (k *Keyring) readClaim(r *http.Request) (c claim, ok bool) {
 	s, wellFormed := readSignature(r)
 	pair, known := k.lookUp(s.keyID)

@@ -46,7 +46,7 @@ var errPrincipal = errors.New(`the Principal is neither "*" nor an object such a
 // principal contains only AWS principals. Others, such as services, never call this endpoint.
 type principal struct{ aws texts }
 
-// UnmarshalJSON accepts "*" or an object with the key "AWS".
+// UnmarshalJSON accepts "*" or an object, of which it ignores keys other than "AWS".
 func (p *principal) UnmarshalJSON(data []byte) error {
 	var one string
 	if json.Unmarshal(data, &one) == nil {
@@ -64,8 +64,9 @@ func (p *principal) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// ParsePolicy parses a policy. It returns nil for "". An Allow statement with an unsupported condition never applies.
-// A Deny statement with one is an error, because it would only seem to protect the queue.
+// ParsePolicy parses a policy. It returns nil for "". An Allow statement with an unsupported condition, or with
+// NotPrincipal, NotAction or NotResource, never applies. A Deny statement with one is an error, because it would only
+// seem to protect the queue.
 func ParsePolicy(text string) (*Policy, error) {
 	if text == "" {
 		return nil, nil
@@ -119,7 +120,7 @@ func (s *statement) check() error {
 	return nil
 }
 
-// evaluable is false if any condition is unsupported.
+// evaluable is false if any condition is unsupported or has invalid values.
 func (s *statement) holds(r request) (all, evaluable bool) {
 	all = true
 	for operator, keys := range s.Condition {
@@ -139,8 +140,8 @@ const (
 	sourceIP        = "aws:sourceip"
 )
 
-// A request over a Unix socket has no IP address, so NotIpAddress holds for it and IpAddress does not, as for any
-// missing key.
+// A request over a Unix socket has no IP address, so NotIpAddress holds for it and IpAddress does not, as on AWS if the
+// key is missing.
 func conditionHolds(operator, key string, values texts, r request) (holds, evaluable bool) {
 	switch {
 	case operator == "bool" && key == secureTransport && len(values) == 1:
@@ -186,7 +187,7 @@ type request struct {
 	address                         netip.Addr // zero if unknown
 }
 
-// A Deny overrides every Allow. by is the statement that denies the request.
+// A Deny overrides every Allow. by is the statement that denies the request, or nil.
 func (p *Policy) decide(r request) (said decision, by *statement) {
 	if p == nil {
 		return silent, nil
@@ -215,7 +216,7 @@ func (s *statement) applies(r request) bool {
 		return false
 	}
 
-	// A permission for an action includes its batch form.
+	// As on Amazon SQS, an action includes its batch form.
 	action := strings.ToLower("sqs:" + strings.TrimSuffix(r.action, "Batch"))
 	if !slices.ContainsFunc(s.Action, func(p string) bool { return matchesWildcard(strings.ToLower(p), action) }) {
 		return false
@@ -236,7 +237,7 @@ func (s *statement) matchesPrincipal(principal string, r request) bool {
 }
 
 func matchesWildcard(pattern, text string) bool {
-	star := -1 // last "*" in pattern, which matches text up to from
+	star := -1 // index of the last "*" seen, which matches text up to from
 	from := 0
 	p := 0
 	t := 0

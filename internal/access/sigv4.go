@@ -18,7 +18,7 @@ const (
 	algorithm  = "AWS4-HMAC-SHA256"
 	terminator = "aws4_request"
 	timeLayout = "20060102T150405Z"
-	// maxSkew is the clock skew that AWS allows.
+	// maxSkew is how far the time of a signature may differ from this machine's clock.
 	maxSkew = 15 * time.Minute
 	// maxExpires is the maximum validity of a presigned request: seven days, in seconds.
 	maxExpires = 7 * 24 * 60 * 60

@@ -109,7 +109,7 @@ func TestVerify(t *testing.T) {
 	}
 	const target = "x-amz-target"
 	good := func() *http.Request { return request(pair, now, target) }
-	// Only the body reveals that the signatures of these requests are wrong.
+	// Claims accepts these requests; only Verify, which has the body, detects that they are not validly signed.
 	bodyDecides := map[string]bool{"another secret": true, "another host": true, "another path": true,
 		"another query": true, "another method": true, "another target": true, "an unsigned payload": true}
 	for name, c := range map[string]struct {

@@ -15,28 +15,30 @@ import (
 const (
 	// scopeDrain permits only a platform's shutdown hooks; ScopeAct includes it.
 	scopeDrain = "drain"
-	// scopeOwn permits granting access to others. Only the owner's token has it.
+	// scopeOwn permits creating logins and changing who has access. Only the owner's token has it.
 	scopeOwn = "own"
 )
 
-// Access configures access beyond the owner's token. The zero value grants none.
+// Access configures access other than the owner's. The zero value grants none.
 type Access struct {
-	// Hosts are accepted host names, in addition to localhost and loopback IP addresses. Ports are ignored.
+	// Hosts are accepted in Host headers, in addition to localhost, loopback IP addresses and the connection's own IP
+	// address. The header's port is ignored.
 	Hosts []string
-	// Anyone grants loopback requests all scopes, except for actions by GET.
+	// Anyone grants requests from loopback addresses the scopes read, act and deploy. Actions by GET still need a token.
 	Anyone bool
 	// TokenDir is the data directory with additional tokens, see [tokens.Create]; may be "".
 	TokenDir string
 	// DrainToken permits only the hooks /-/drain and /-/quiet; may be "".
 	DrainToken string
 	ReadOnly   bool
-	// HideBodies omits message bodies and attributes unless a request has ?body=1.
+	// HideBodies omits message bodies, attributes and the app's responses unless a request has ?body=1.
 	HideBodies bool
-	// TrustedProxies may send X-Forwarded-Proto and X-Forwarded-For. If set, requests that need a scope must use HTTPS
-	// or come from this machine, unless ClearText is set.
+	// TrustedProxies may send X-Forwarded-Proto and X-Forwarded-For. If set, logins and requests that need a scope must
+	// use HTTPS or come directly from this machine, unless ClearText is set.
 	TrustedProxies []netip.Prefix
 	ClearText      bool
-	// Audit is called for every action, including refused ones. It must not block; may be nil.
+	// Audit is called for actions, even refused ones, and for reads of message bodies. It omits sends with a token,
+	// repeated reads, and refusals beyond 60 a minute. It must not block; may be nil.
 	Audit func(Act)
 }
 

@@ -11,19 +11,19 @@ import (
 	"tendril/broker"
 )
 
-// Act is an attempted or completed action.
+// Act is a completed or refused action, or a read of message bodies.
 type Act struct {
 	At time.Time
-	// Who is formatted as in [api.Caller]; Remote is an IP address.
+	// Who is formatted as in [api.Caller]. Remote is an IP address, with the port unless a trusted proxy reported it.
 	Who, Remote string
 	// Text describes the action, such as "queue paused"; may be "".
 	Method, Path, Text string
-	// Subject is the affected queue, task or message; "" for the environment.
+	// Subject is the affected queue, task, process or message; "" for the environment.
 	Subject   string
 	RequestID string
-	// Read means that message bodies were read and nothing changed.
+	// Read means that message bodies were read without a change.
 	Read bool
-	// Count is the number of messages sent, moved, removed or read.
+	// Count is the number of messages affected or read; for a move in progress, of all messages to move.
 	Count int
 	// Refused is the reason for a failure; "" if the action succeeded.
 	Status  int
@@ -62,7 +62,7 @@ func countMessages(answer any) (n int) {
 	return n
 }
 
-// Anyone who reaches the listener can cause refused actions.
+// maxRefused is per minute, because anyone who reaches the listener can cause refused actions.
 const maxRefused = 60
 
 const maxReads = 1000
@@ -82,7 +82,7 @@ func (a *auditor) admitRefused(now time.Time) bool {
 	return a.refused <= maxRefused
 }
 
-// admitRead admits each read once a minute, because an open page repeats it.
+// admitRead admits a read once a minute, because an open page repeats it. Beyond maxReads, it admits every read.
 func (a *auditor) admitRead(now time.Time, what string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -20,7 +20,7 @@ type Certificate struct {
 }
 
 // CertificateEvents are the callbacks of a [Certificate]; any may be nil. They are called one at a time, during TLS
-// handshakes.
+// handshakes, and must not use the Certificate.
 type CertificateEvents struct {
 	// Changed receives the fingerprint of a new certificate before any client sees it.
 	Changed func(fingerprint string)
@@ -57,7 +57,7 @@ func (c *Certificate) Fingerprint() string {
 	return api.CertificateFingerprint(c.current.Certificate[0])
 }
 
-// While only one of the two files has been replaced, they do not match, and the current certificate stays in use.
+// While only one of the two files has been replaced, they may not match, and the current certificate stays in use.
 func (c *Certificate) refresh() *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,7 +92,7 @@ func (c *Certificate) read() (seen [2]string, err error) {
 	return seen, nil
 }
 
-// readRegular rejects other files, because a FIFO would block the handshake.
+// readRegular rejects FIFOs, which would block the handshake, and other irregular files.
 func readRegular(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -20,7 +20,7 @@ type Deliveries struct {
 	next    int
 	total   int
 	arrived chan struct{} // closed at the next delivery; nil if no caller waits
-	// problems is stale after a failure is added or removed.
+	// problems is outdated if stale is set, which adding or replacing a failure does.
 	problems  []api.Problem
 	stale     bool
 	exchanges exchanges

@@ -119,7 +119,7 @@ func TestADeploymentOutlivesItsCaller(t *testing.T) {
 	}
 }
 
-// The HTTP server's timeouts, which the test shortens, do not apply to deployments.
+// The HTTP server's timeouts, which the test shortens, do not apply to deployments and drain hooks.
 func TestLongAnswersHaveTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

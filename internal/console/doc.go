@@ -16,11 +16,16 @@
 // Guarantees:
 //
 //   - Browsing messages does not change them or their receive counts.
-//   - Health and counts are public. Changes, message bodies, and text from an app, hook or other server require a scope.
-//   - Every action, even if refused, and every read of message bodies is audited.
-//   - Other instances can only read routes that describe one instance, after both sides have proved that they have the fleet key.
-//   - Requests with a foreign Host, or from another site's page, are refused first.
-//   - No request waits longer than 25 s, except deployments, drain hooks and streams (at most 64). [Server.Close] ends all waits.
-//   - Irreversible actions require confirmation: a purge the queue's name, deleting several messages their number.
-//   - Deployments, and actions on all matching messages, continue if the caller disconnects.
+//   - Health, counts and outcomes are public. Changes, message bodies, settings, events, logs, and text from the app,
+//     hooks or other servers require a scope.
+//   - Actions and reads of message bodies are audited; see [Access] for the exceptions.
+//   - Other instances can only read routes that describe one instance, after both sides have proved that they have the
+//     fleet key.
+//   - Requests for a foreign host, or from another site's page (except followed links), are refused first.
+//   - No request waits longer than 25 s, except deployments, reloads, restarts of processes, drain hooks and streams
+//     (at most 64). [Server.Close] ends all waits.
+//   - Irreversible actions require confirmation: the queue's name for a purge or the queue's deletion, the number for
+//     deleting several messages.
+//   - Deployments, reloads, restarts, changes of settings, and actions on all matching messages continue if the caller
+//     disconnects.
 package console

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	maxHookWait   = 15 * time.Minute // the longest shutdown grace period of any platform
+	maxHookWait   = 15 * time.Minute
 	shownProblems = 20
 	describeWait  = 10 * time.Second
 	examineWait   = 20 * time.Second
@@ -118,8 +118,8 @@ type probed struct {
 	failed bool
 }
 
-// probe returns 200 if all checks pass, otherwise 503. /livez does not check the queue or the app, because a restart
-// would not fix them.
+// A probe has status 200 if all checks pass, otherwise 503. /livez does not check the queue or the app, because a
+// restart would not fix them.
 func probe(ask func() []health.Check) func(*call) (probed, error) {
 	return func(c *call) (probed, error) {
 		checks, passed := runChecks(ask)
@@ -266,7 +266,7 @@ func (e *environmentRoutes) whyUnknown(found foundID, historyStart time.Time) st
 
 const minIDStart = 4
 
-// searchTime is shorter than the time another instance waits for a response.
+// If by is another instance, searchTime is shorter than that instance waits for the response.
 func searchTime(by caller) time.Duration {
 	if by.peer {
 		return api.PeerPatience / 2
@@ -280,7 +280,7 @@ type foundID struct {
 	hint  string
 }
 
-// fullID returns an error if the ID is ambiguous, or might be because some messages were not searched.
+// fullID returns an error if the ID is ambiguous, or might be because not all messages were searched.
 func (e *environmentRoutes) fullID(ctx context.Context, start string, within time.Duration) (foundID, error) {
 	switch {
 	case len(start) >= len("00000000-0000-0000-0000-000000000000"):
@@ -312,7 +312,7 @@ func (e *environmentRoutes) fullID(ctx context.Context, start string, within tim
 	return found, nil
 }
 
-// name is the queue of a stored message; complete means that all messages were searched.
+// name is the queue of a stored message that matches, or ""; complete means that all messages were searched.
 func (e *environmentRoutes) idsStartingWith(ctx context.Context, start string, within time.Duration) (ids []string, name string, complete bool, err error) {
 	ids, err = e.recordedIDs(start)
 	if err != nil {
@@ -362,7 +362,7 @@ func (e *environmentRoutes) sentTo(id string) (name string, known bool) {
 	return e.opts.Broker.SentTo(id)
 }
 
-// ending is how a message left its queue. The delivery is zero if that is unknown; since is the start of the records.
+// ending is how a message left its queue. delivery is zero if that is unknown; since is the start of the records.
 type ending struct {
 	delivery api.Delivery
 	since    time.Time
@@ -422,7 +422,7 @@ func (e *environmentRoutes) drain(c *call, body api.DrainRequest) (api.Drained, 
 	return e.drainFor(c, wait)
 }
 
-// hookDrain reads the wait from the query, because platform hooks can send only a path.
+// hookDrain reads the wait from the query, because some platforms' hooks cannot send a body.
 func (e *environmentRoutes) hookDrain(c *call) (any, error) {
 	wait, err := parseWait(c.query.Get("wait"), maxHookWait, api.MaxWait)
 	if err != nil {
@@ -441,8 +441,8 @@ func (e *environmentRoutes) drainFor(c *call, wait time.Duration) (api.Drained, 
 	return api.Drained{Drained: true}, err
 }
 
-// deploy returns 200 once the previous version has stopped, 422 if the deployment failed, and 409 if it could not
-// start.
+// deploy's status is 200 after success, 422 if the deployment failed, 404 if the folder does not exist, and 409 if the
+// deployment could not start for another reason.
 func (e *environmentRoutes) deploy(c *call, body api.DeployRequest) (api.DeployResult, error) {
 	if body.Path != "" && !filepath.IsAbs(body.Path) {
 		return api.DeployResult{}, api.BadRequest("the path "+strconv.Quote(body.Path)+" is not absolute",

@@ -17,7 +17,8 @@ const (
 	maxMatch = 200
 )
 
-// History holds recorded events and log lines. If a field is nil, its routes return 409.
+// History holds recorded events, log lines and endings of messages; each may be nil. Without Events or Lines, their
+// route returns 409.
 type History struct {
 	Events  *eventlog.Log
 	Lines   *eventlog.Lines

@@ -22,8 +22,8 @@ type exchanges struct {
 	bytes int
 }
 
-// RecordExchanges records for at most five minutes, and returns the end time. A new recording discards previous
-// exchanges.
+// RecordExchanges starts a recording of at most [api.MaxRecording], or extends the current one, and returns its end. A
+// new recording discards previous exchanges.
 func (ds *Deliveries) RecordExchanges(span time.Duration) time.Time {
 	x := &ds.exchanges
 	x.mu.Lock()

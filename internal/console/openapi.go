@@ -140,7 +140,7 @@ func (s schemas) schemaOf(t reflect.Type) object {
 	return object{}
 }
 
-// Generated clients depend on these names, which differ from the types' names.
+// Generated clients depend on these names, which differ from those derived from the types.
 var componentNames = map[reflect.Type]string{
 	reflect.TypeFor[api.Selection]():   "BrokerFilter",
 	reflect.TypeFor[api.Ledger]():      "BrokerLedger",

@@ -13,22 +13,22 @@ import (
 	"tendril/internal/observe/series"
 )
 
-// Options configure a [Server]. The zero value serves only health.
+// Options configure a [Server]. The zero value serves probes and an empty status.
 type Options struct {
-	Environment, Version string // of tendril
+	Environment, Version string // Version is tendril's
 	// Status returns state that only the environment knows, such as workers and app; may be nil.
 	Status   func() api.Status
 	Settings Settings
 	Probes   Probes
 	Views    Views
 	// Deploy replaces the app's running version with the folder or archive at an absolute path, or redeploys the
-	// current one if path is "". It returns once the previous version has stopped. Its ctx ends after [api.MaxDeploy]
-	// or when the server closes, not with the request. A failed deployment returns a [*api.DeployError]; an
-	// [*api.Error] is passed to the caller; any other error means that nothing was started. Nil means that the process
-	// runs no app.
+	// current one if path is "". It returns once the previous version has stopped or, if versions are deployed to all
+	// instances, once that has started. Its ctx ends after [api.MaxDeploy] or when the server closes, not with the
+	// request. A failed deployment returns a [*api.DeployError]; an [*api.Error] is passed to the caller; any other
+	// error means that nothing was started. Nil means that the process runs no app.
 	Deploy func(ctx context.Context, path string) (api.DeployResult, error)
-	// Reload applies changed tasks and settings, or deploys a changed version. Context and errors are as for Deploy,
-	// and [*periodic.Error] for an invalid task file; may be nil.
+	// Reload applies changed tasks and settings, or deploys a changed version. Context and errors are as for Deploy; an
+	// invalid task file is a [*periodic.Error]. It may be nil.
 	Reload    func(ctx context.Context) (api.ReloadResult, error)
 	Versions  VersionOptions
 	Handlers  Handlers
@@ -46,16 +46,16 @@ type Options struct {
 	History    History
 	Peers      Peers
 	InWork     func(id string) (api.Delivery, bool) // deliveries in progress; may be nil
-	// Token is the owner's bearer token, see [api.NewToken]. If it is "", protected routes return 401.
+	// Token is the owner's bearer token, see [api.NewToken]. If it is "", no request has the owner's permissions.
 	Token  string
 	Access Access
 	Logger *slog.Logger // may be nil
 }
 
-// Peers are the other instances of the environment. Requests with a peer's ID are forwarded to it, and peers may read
-// from this instance.
+// Peers are the other instances of the environment. Requests with ?instance=ID are forwarded to that peer, and peers
+// may read from this instance.
 type Peers interface {
-	// ID returns the ID of this instance, or "" if there are no others.
+	// ID returns the ID of this instance, or "" if it shares no registry.
 	ID() string
 	// Secrets returns the secrets that other instances use to authenticate to this one.
 	Secrets() []string
@@ -65,9 +65,8 @@ type Peers interface {
 
 // Receiving pauses and resumes queues. Its errors are passed to the caller.
 type Receiving struct {
-	// Pause stops receiving from a queue, or from all queues for "", until Resume, even after a restart. With a fleet
-	// key, both apply to all instances, unless this is true or why requests a single instance. by identifies the
-	// caller.
+	// Pause stops receiving from a queue, or from all queues for "", until Resume, even across restarts. With a fleet
+	// key, both apply to all instances unless why.This or this is set. by identifies the caller.
 	Pause  func(ctx context.Context, queue string, why api.Reason, by string) (api.Paused, error)
 	Resume func(ctx context.Context, queue string, this bool) (api.Paused, error)
 	// Quiet stops receiving from all queues until Resume is called or the process exits. If Quiet is nil, Pause is
@@ -78,8 +77,8 @@ type Receiving struct {
 // Handlers serve requests outside the route table; each may be nil.
 type Handlers struct {
 	Metrics http.Handler // GET /metrics
-	// Pages handles every other GET, HEAD and POST request after the host and origin checks. It sets its own
-	// Content-Security-Policy and limits the bodies it reads.
+	// Pages handles GET, HEAD and POST requests for paths not reserved for programs, after the host and origin checks,
+	// and renders the result of GET /login. It sets its own Content-Security-Policy and limits the bodies it reads.
 	Pages http.Handler
 }
 
@@ -93,8 +92,8 @@ type Views struct {
 	Instances      func() api.Instances
 }
 
-// Settings describe and change the settings. If the environment only serves queues, all fields are nil and their routes
-// return 409.
+// Settings describe and change the settings. If a field is nil, its route returns 409. If the environment only serves
+// queues, all fields except Describe and Examine are nil.
 type Settings struct {
 	Describe      func(ctx context.Context) api.Description
 	Examine       func(ctx context.Context) doctor.Examination
@@ -107,7 +106,7 @@ type Settings struct {
 	ChangeSettings func(ctx context.Context, change api.SettingsChange) (api.SettingsPreview, error)
 }
 
-// Probes return the checks of each probe, all of which must pass. A probe without checks succeeds.
+// Probes return the checks of each probe, all of which must pass. A nil probe succeeds.
 type Probes struct {
 	Ready func() []health.Check
 	// Live returns the checks of /livez: only those that a restart would fix.

@@ -31,7 +31,7 @@ func withoutDetails(answer any) any {
 	return answer
 }
 
-// edited returns a copy, because the environment holds the original.
+// edited returns a copy, because the environment still uses the original.
 func edited[T any](all []T, edit func(*T)) []T {
 	all = slices.Clone(all)
 	for i := range all {
@@ -89,6 +89,7 @@ func withholdError(p *api.Progress) {
 }
 
 // publicHealth keeps only the first sentence of each cause, because the rest may quote a hook, a command or a server.
+// It also removes the names of instances.
 func publicHealth(r health.Report) health.Report {
 	r.Causes = edited(r.Causes, keepFirstSentence)
 	r.Details = edited(r.Details, func(c *health.Cause) { keepFirstSentence(&c.Text) })

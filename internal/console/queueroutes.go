@@ -72,13 +72,13 @@ func readQueue(b *broker.Broker, name string, workers []api.Worker) (api.Queue, 
 	return q, nil
 }
 
-// A page ends early when its bodies exceed pageBytes, to limit memory. The first chunk is small in case its messages
-// are large.
+// To limit memory, a page ends early when its bodies and recorded responses exceed pageBytes. The first chunk is small
+// in case its messages are large.
 const (
 	pageBytes  = 4 << 20
 	firstChunk = 8
 	nextChunk  = 32
-	// If few messages match, a page ends after pageWait.
+	// With a filter, a page ends after pageWait even if it is not full.
 	pageWait = 80 * time.Millisecond
 )
 

@@ -99,7 +99,7 @@ func readBody(r *http.Request, into any) error {
 		return api.BadRequest("the request is incomplete", "send it again")
 	}
 
-	if !utf8.Valid(body.Bytes()) { // the decoder would replace it
+	if !utf8.Valid(body.Bytes()) { // the decoder would replace invalid bytes
 		return api.BadRequest("the request is not valid UTF-8", "send bytes as a Binary attribute, or encode them with base64")
 	}
 	// Decoding can take a hundred times the memory of the text.
@@ -223,7 +223,7 @@ func parseWait(text string, most, fallback time.Duration) (time.Duration, error)
 	return wait, nil
 }
 
-// An empty list is [] in JSON.
+// notNull returns a copy that is [] in JSON if list is empty.
 func notNull[T any](list []T) []T { return append([]T{}, list...) }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {

@@ -19,14 +19,15 @@ const (
 	open kind = iota
 	// private routes return settings or external text and need the scope read.
 	private
-	// bodies routes return messages, need the scope read, and are audited.
+	// bodies routes read or search message bodies and need the scope read. Reads are audited.
 	bodies
-	// produce routes send messages. They need the scope act and a JSON body.
+	// produce routes send messages, or preview a change. They need the scope act and a JSON body. Calls with a token are
+	// not audited.
 	produce
-	// act routes make other changes. Like produce, they need the scope act and a JSON body; each call is logged.
+	// act routes make other changes. They need the scope act and, except for DELETE, a JSON body. Calls are audited.
 	act
-	// hook routes are actions for callers that cannot send a body. They need a token, which another site's page cannot
-	// send.
+	// hook routes are actions for callers that may be unable to send a body. A GET needs a token, which another site's
+	// page cannot send.
 	hook
 	// deploys and deployHook are like act and hook, for routes that run new code.
 	deploys

@@ -167,8 +167,8 @@ func statusOf(answer any) int {
 	return http.StatusOK
 }
 
-// HTTPServer returns an HTTP server for h that limits slow and large requests. Its write timeout allows responses to
-// take 25 s.
+// HTTPServer returns an HTTP server for h that limits slow requests and large headers. Its timeouts let handlers wait
+// for 25 s.
 func HTTPServer(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           h,

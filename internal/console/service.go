@@ -32,7 +32,7 @@ type call struct {
 	method, path string
 	name, id     string
 	query        url.Values
-	// follows means that the caller wants a stream. It starts after lastEventID if set.
+	// follows means that the caller wants a stream. The stream starts after lastEventID, if set.
 	follows     bool
 	lastEventID string
 }

@@ -104,7 +104,7 @@ func StartEvents(w http.ResponseWriter) EventWriter {
 	return EventWriter{w, rc}
 }
 
-// Write sends data at once.
+// Write sends data immediately. It waits for the client for at most 10 s.
 func (e EventWriter) Write(data []byte) error {
 	_ = e.rc.SetWriteDeadline(time.Now().Add(streamWait))
 	if _, err := e.w.Write(data); err != nil {

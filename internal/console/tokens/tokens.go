@@ -38,7 +38,7 @@ const (
 type Token struct {
 	// Name identifies the holder: 1 to 64 letters, digits, "_", "-" and ".".
 	Name string `json:"name"`
-	// Scopes holds at least one Scope constant.
+	// Scopes holds at least one Scope constant of package api.
 	Scopes []string `json:"scopes"`
 	// Expires is zero if the token does not expire. LastUsed is zero if the token has not been used, and accurate to
 	// one minute.
@@ -194,7 +194,7 @@ func readUsed(dataDir string) map[string]time.Time {
 	return used
 }
 
-// File holds the valid tokens of a data directory. It rereads their file when it changes.
+// File holds the tokens of a data directory. It rereads their file when it changes. It is safe for concurrent use.
 type File struct {
 	Dir string
 	Log *slog.Logger

@@ -33,7 +33,7 @@ type appPage struct {
 	Names     []choice
 	Process   string
 	Lines     []eventlog.Line
-	// Target is the URL that receives messages; set only if tendril does not manage the app.
+	// Target is the target of the first queue; set only if there are no app processes.
 	Target     string
 	Everywhere bool
 }

@@ -206,7 +206,7 @@ func (p *configurationPage) newRow(o api.ConfigOption, scopes []string) settingR
 	return row
 }
 
-// The value in force may differ.
+// setStoredValue sets the value in the file or registry, which may differ from the value in force.
 func (p *configurationPage) setStoredValue(row *settingRow) {
 	editedLayer := layerFile
 	if p.Shared != nil {

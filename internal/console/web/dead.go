@@ -75,7 +75,7 @@ func readDeadFilter(values url.Values) deadFilter {
 
 func (f deadFilter) Any() bool { return f.ByReason || f.Search() }
 
-// Search reports whether anything besides the group is filtered.
+// Search reports whether there is a filter other than the reason.
 func (f deadFilter) Search() bool { return f.Match+f.Attribute+f.Since+f.Until != "" }
 
 func (f deadFilter) selection() (sel api.Selection, err error) {
@@ -127,7 +127,7 @@ func loadDeadLetters(v *visit) (any, error) {
 	page := &deadPage{Queue: v.query("queue"), Filter: readDeadFilter(v.r.URL.Query())}
 	page.addQueues(v.Status.Queues)
 	if page.Queue == "" || page.URL != "" {
-		return page, nil // reading messages on Amazon SQS would be a receive
+		return page, nil // reading messages on Amazon SQS would count as a receive
 	}
 
 	sel, err := page.Filter.selection()
@@ -255,7 +255,7 @@ type confirmedAction struct {
 	most, rate int
 }
 
-// A form for all matching messages must have the newest message, the displayed count, and the page's filter.
+// A form for all matching messages must contain the position of the newest message, and its page's filter.
 func readConfirmed(v *visit) (a confirmedAction, err error) {
 	if a.deadSelection, err = readDeadSelection(v.r.PostForm); err != nil {
 		return a, err
@@ -278,7 +278,7 @@ func readConfirmed(v *visit) (a confirmedAction, err error) {
 	return a, err
 }
 
-// matchesPage accepts addresses other than the page's, because browsers may omit the address.
+// matchesPage accepts addresses outside /dead, because browsers may omit the referrer.
 func (c deadSelection) matchesPage(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || !strings.HasPrefix(u.Path, "/dead") {
@@ -326,7 +326,7 @@ type bulkPage struct {
 
 const longCount = 20 * time.Second
 
-// Flag is that of 'tendril dead export'.
+// Flag is the option of 'tendril dead export'.
 type condition struct{ Words, Flag, Value string }
 
 func (c *deadSelection) Conditions() (all []condition) {
@@ -356,7 +356,7 @@ func timeText(t time.Time) string {
 	return t.Format(time.RFC3339)
 }
 
-// ExportCommand exports the whole queue if messages are selected by ID.
+// ExportCommand exports the matching messages, or the whole queue if messages are selected by ID.
 func (p *bulkPage) ExportCommand() string {
 	command := "tendril dead export --queue " + terminal.ShellWord(p.Queue)
 	for _, c := range p.Conditions() {

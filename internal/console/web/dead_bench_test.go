@@ -63,8 +63,8 @@ func BenchmarkDeadLettersPage(b *testing.B) {
 	}
 }
 
-// mostDying is the number of messages dead-lettered by failing. Other messages are sent straight to the dead-letter
-// queue.
+// mostDying is the maximum number of messages dead-lettered by failing. Others are sent to the dead-letter queue
+// directly.
 const mostDying = 100_000
 
 func manyDeadLetters(b *testing.B, n int) (*console.Server, *broker.Broker) {

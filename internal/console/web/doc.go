@@ -5,13 +5,13 @@
 //	            cross-origin       └─> templates/NAME.html    the API checks permissions)
 //
 // Permissions, auditing and errors are the API's, because pages read and change everything through [api.Client]. Each
-// screen is one file with a table of [screen] and [act] values, and a template of the same name. GET /live renders a
-// page once a second and sends it if it has changed.
+// part of the console is a file with tables of [screen] and [act] values; a screen's view is the name of its template.
+// GET /live renders a page at most once a second and sends it if it has changed.
 //
 // Guarantees:
 //
-//   - Pages work without scripts.
-//   - The Content-Security-Policy allows scripts, styles and connections of the page's own origin, and no inline code.
+//   - Pages work without scripts, except for charts and live updates.
+//   - The Content-Security-Policy allows only resources of the page's own origin, and no inline code.
 //   - The URL contains all choices: filter, page, tab.
 //   - A page reads no more rows than it shows. If few rows match a filter, the search stops early and can be continued.
 //   - An action redirects to a page of this site, which shows the result once.

@@ -83,7 +83,7 @@ func (v *visit) beforeID() (int64, error) {
 	return id, nil
 }
 
-// onePage returns the rows of a page and its links. If there is a next page, rows includes one more row.
+// onePage returns the rows of a page and its links. rows has an extra row if there is a next page.
 func onePage[E any](v *visit, rows []E, position func(*E) string) (shown []E, first, next string) {
 	after := ""
 	if len(rows) > pageSize {

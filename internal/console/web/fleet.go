@@ -11,7 +11,7 @@ import (
 	"tendril/api"
 )
 
-// fleetView is nil unless the environment has several instances.
+// A nil *fleetView means that the page shows only this instance.
 type fleetView struct {
 	All     []api.KnownInstance // this one first
 	Chosen  *api.KnownInstance  // nil for all
@@ -80,7 +80,7 @@ func (f *fleetView) choose(id string) {
 	f.Chosen = &api.KnownInstance{ID: id, Name: "Instance " + id, NoDetails: "not found; it may have stopped or restarted"}
 }
 
-// The ID is "" if this is the only instance.
+// shown returns the instances on the page. The ID is "" if this is the only one.
 func (v *visit) shown() []api.KnownInstance {
 	switch {
 	case v.Fleet == nil:
@@ -91,7 +91,7 @@ func (v *visit) shown() []api.KnownInstance {
 	return v.Fleet.All
 }
 
-// An instance that does not answer only adds a line to the page.
+// If there are several instances, one that does not answer only adds a line to the page.
 func fromEach[T any](v *visit, ask func(context.Context, *api.Client) (T, error)) ([]api.FromInstance[T], error) {
 	return fromInstances(v, v.shown(), ask)
 }

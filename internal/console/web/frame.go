@@ -84,7 +84,7 @@ func (v *visit) Paused() (n int) {
 	return n
 }
 
-// SignedIn reports whether a login link opened the session. Only such a session can be ended.
+// SignedIn reports whether the caller signed in with a login link, and so can sign out.
 func (v *visit) SignedIn() bool { return strings.HasPrefix(v.Caller.Who, "session ") }
 
 func (v *visit) Receiving() bool { return v.Paused() < len(v.Status.Workers) }

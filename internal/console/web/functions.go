@@ -76,7 +76,7 @@ func seconds(s float64) string {
 
 func secondsAgo(s float64) string { return age(time.Duration(s*float64(time.Second))) + " ago" }
 
-// 59.999 s is not 60.00 s.
+// milliseconds rounds down, so that 59.999 s is not shown as 60.00 s.
 func milliseconds(ms int64) string {
 	switch {
 	case ms < 1000:

@@ -15,8 +15,8 @@ const (
 
 type jsonNode struct {
 	Name string // "" for array items and the document
-	// Kind is "object", "array", "string", "number" or "word". For the last three, Text is the value, with numbers as
-	// written in the document.
+	// Kind is "object", "array", "string", "number" or "word". For the last three, Text is the JSON value, with numbers
+	// as written in the document.
 	Kind, Text string
 	Nodes      []*jsonNode
 	Open       bool
@@ -50,8 +50,8 @@ type treeReader struct {
 	cut     bool
 }
 
-// treeOf returns at most [maxTreeNodes] values on [maxTreeDepth] levels. The tree is nil if text is not a JSON
-// document.
+// treeOf returns at most [maxTreeNodes] values on [maxTreeDepth] levels. whole is false if values are missing. The tree
+// is nil if text is not a JSON document.
 func treeOf(text string) (tree *jsonNode, whole bool) {
 	if !json.Valid([]byte(text)) {
 		return nil, false

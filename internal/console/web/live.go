@@ -19,7 +19,7 @@ const (
 
 type screenHandler struct{ screen *screen }
 
-// Only the multiplexer's path values are of interest.
+// ServeHTTP does nothing: screenAt calls the multiplexer only to set path values.
 func (screenHandler) ServeHTTP(http.ResponseWriter, *http.Request) {}
 
 type livePage struct {
@@ -56,8 +56,8 @@ func (s *Site) serveLive(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// liveWait returns the time between an update that took that long and the next one. A page with an expensive search
-// spends at most a tenth of its time in searches, or more if it would be silent for longer than aliveEvery.
+// liveWait returns the time between an update, which took this long, and the next one. Updates take at most a tenth of
+// the time, unless they would be further apart than aliveEvery.
 func liveWait(took time.Duration) time.Duration {
 	return min(max(liveEvery, 9*took), aliveEvery)
 }

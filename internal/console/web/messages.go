@@ -56,7 +56,7 @@ type messagePage struct {
 	Raw      string // path of the page with the body as text
 	Text     string
 	Cut      bool
-	Download string // of the complete body
+	Download string // path of the complete body
 	Tree     *jsonNode
 	Whole    bool
 	MaxTries int // 0 without a dead-letter queue
@@ -64,7 +64,8 @@ type messagePage struct {
 	Targets  []string
 	Timeline []attempt
 	Show     string
-	// Curl posts the body to the app; Send sends it to the queue again. Both are "" if the body is too long.
+	// Curl posts the body to the app; Send sends it to the queue again. Both are "" if the body is too long, and Curl if
+	// the target has no HTTP URL.
 	Curl, Send string
 }
 
@@ -184,7 +185,7 @@ func (p *messagePage) addForm(v *visit, name, label string) {
 
 type attempt struct{ api.Attempt }
 
-// Sign returns the outcome for the status 200, because failed functions also have it.
+// Sign returns the outcome if there is no status, or 200, which failed functions also have.
 func (a attempt) Sign() string {
 	if a.Status != 0 && a.Status != http.StatusOK {
 		return "HTTP " + strconv.Itoa(a.Status)

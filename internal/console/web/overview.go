@@ -27,7 +27,7 @@ type overview struct {
 	Range       string
 	Ranges      []choice
 	Queues      []queueRow
-	Tasks       []api.Task // failing ones first, then by next run
+	Tasks       []api.Task // failing ones first, paused ones last, otherwise by next run
 	Problems    []api.Problem
 	Subject     api.KnownInstance
 }

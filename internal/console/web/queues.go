@@ -83,7 +83,7 @@ func (v *visit) loadQueue() (any, error) {
 	case page.Queue.Name == "":
 		return nil, errNotFound("queue", name)
 	case page.Queue.URL != "":
-		return page, nil // reading messages on Amazon SQS would be a receive
+		return page, nil // reading messages on Amazon SQS would count as a receive
 	}
 
 	full, err := v.api.Queue(v.ctx, name)

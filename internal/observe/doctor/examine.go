@@ -210,7 +210,7 @@ func (f *findings) judgePort(p *Port, running bool) {
 	}
 }
 
-// The embedded queue rejects new messages below diskFull.
+// The embedded queue rejects new messages below diskFull, or a sixteenth of a smaller disk.
 const (
 	diskFull = 64 << 20
 	diskLow  = 1 << 30

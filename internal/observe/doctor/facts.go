@@ -21,7 +21,7 @@ type Facts struct {
 	Disk         Disk
 	OpenFiles    OpenFiles
 	Zones        Zones
-	// OpenEndpoint's queues can be used by every local user; may be "". OtherUsers can log in to the machine.
+	// OpenEndpoint is the address of queues that every local user can use, or "". OtherUsers can log in to the machine.
 	OpenEndpoint string
 	OtherUsers   []string
 }
@@ -56,7 +56,7 @@ type Times struct {
 	// Attempt limits a delivery attempt; 0 skips the check. AttemptText names the settings behind it.
 	Attempt     time.Duration
 	AttemptText string
-	// Pause returns the longest delay after an attempt, from 1; nil skips the check.
+	// Pause returns the longest delay after an attempt, counted from 1; nil skips the check.
 	Pause func(attempt int) time.Duration
 	// MaxRetries applies to a queue without a redrive policy.
 	MaxRetries    int

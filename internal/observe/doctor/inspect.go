@@ -20,7 +20,7 @@ import (
 
 const syncSamples = 5
 
-// InspectDisk examines the disk of the data directory, which need not exist, by writing a small unnamed file there.
+// InspectDisk examines the disk of the data directory, which need not exist, by writing a small temporary file.
 func InspectDisk(path string) Disk {
 	d := Disk{Path: path}
 	folder, err := nearestFolder(path)
@@ -131,8 +131,8 @@ func InspectServer(ctx context.Context, target string, transport *http.Transport
 
 const nginxTimeout = 60 * time.Second
 
-// FindProxy returns the proxy in front of target if the Server header names one. Its timeout is the shortest in files
-// matching the patterns.
+// FindProxy returns the nginx in front of target, if the Server header names it. Its timeout is the shortest in files
+// matching the patterns, by default 60 s.
 func FindProxy(target, server string, patterns ...string) (p Proxy, found bool) {
 	if !strings.HasPrefix(server, "nginx") {
 		return p, false
@@ -208,7 +208,7 @@ func ProbeAddress(ctx context.Context, address string) error {
 
 const firstUser, endOfUsers = 1000, 60000
 
-// FindUsers returns the users in a passwd file who can log in, except self.
+// FindUsers returns the users in a passwd file who have an ID from 1000 to 59999 and a login shell, except self.
 func FindUsers(passwd string, self int) (names []string) {
 	f, err := os.Open(passwd)
 	if err != nil {

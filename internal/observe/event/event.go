@@ -34,7 +34,7 @@ func Kinds() []string {
 	return names
 }
 
-// DefaultKinds returns all kinds except Read, whose events every page view adds.
+// DefaultKinds returns all kinds except Read, because looking at messages adds such events.
 func DefaultKinds() []string {
 	return slices.DeleteFunc(Kinds(), func(name string) bool { return Kind(name) == Read })
 }

@@ -35,7 +35,7 @@ type Ending struct {
 	By               string // who deleted or moved it, or ""
 }
 
-// Filtered is the outcome of a message that the filter deleted, which the queue reports as done.
+// Filtered is the outcome of a message that the filter deleted. The queue reports such a message as done.
 const Filtered = "filtered"
 
 // A line with the outcome lost replaces the endings lost before it.
@@ -80,7 +80,7 @@ type Endings struct {
 	failing bool
 }
 
-// OpenEndings opens the endings in an existing data directory. failed is as for [Open].
+// OpenEndings opens the endings in an existing data directory. failed is as for [Open], but must not be nil.
 func OpenEndings(dir string, failed func(error)) *Endings {
 	return openEndings(dir, maxEndings, failed)
 }
@@ -93,7 +93,7 @@ func openEndings(dir string, maxSegment int64, failed func(error)) *Endings {
 	return l
 }
 
-// Add records an ending now. Endings are lost if the disk is full or too slow.
+// Add records an ending now. Endings are lost if more than 4 MiB wait for the disk.
 func (l *Endings) Add(e Ending) { l.AddAll(1, func(int) Ending { return e }) }
 
 // AddAll records n endings at once. ending must not use l.
@@ -118,8 +118,8 @@ func (l *Endings) AddAll(n int, ending func(i int) Ending) {
 	}
 }
 
-// Find returns the latest ending of a message sent to queue, or of that queue's purge, or the zero value. All endings
-// are stored from since, which may be zero.
+// Find returns the latest ending of a message sent to queue, or a later purge of its queue, or the zero value. No
+// endings after since are missing; since is zero if there are no endings.
 func (l *Endings) Find(id, queue string) (found Ending, since time.Time, err error) {
 	s := endingSearch{prefix: append([]byte(id), '\t'), queue: queue}
 	err = l.eachLine(s.visit)
@@ -213,7 +213,7 @@ func (l *Endings) run() {
 	}
 }
 
-// store requires writing. Lines that cannot be stored stay in memory.
+// store requires the lock writing. Lines that cannot be stored stay in memory.
 func (l *Endings) store() error {
 	l.mu.Lock()
 	lines := l.unstored

@@ -206,7 +206,7 @@ func Read(dir string, q Query) ([]Event, error) {
 	return s.result(), err
 }
 
-// scan skips repeated IDs, which a rename meanwhile can cause.
+// scan skips repeated IDs, which a concurrent rename can cause.
 func scan(at files, visit func(Event) bool) error {
 	last := int64(0)
 	return at.eachFile(func(f io.Reader) (more bool, err error) {

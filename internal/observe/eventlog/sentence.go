@@ -147,7 +147,7 @@ func findAction(later []Event, e *Event) *Event {
 	return nil
 }
 
-// SameAction reports whether the change of a pause and the action, which is recorded later, are the same act of a user.
+// SameAction reports whether action, which is recorded later, caused the pause or resume in change.
 func SameAction(change, action *Event) bool {
 	isAct := action.Kind == string(event.Act) && action.Text != rejectedText
 	if !isAct || change.Kind != string(event.Pause) || action.At.Sub(change.At) > causedWithin {

@@ -10,8 +10,9 @@
 //	                              └──> Live, Ready, Started     └───────────┘
 //	                                   for the probes of a supervisor
 //
-// The worst cause wins. To avoid flapping, the status becomes worse only after three bad checks within a minute, and
-// better only after a minute without one. User actions and facts such as denied access count immediately.
+// The worst cause wins. To avoid flapping, a measured cause such as memory usage counts only after three bad checks
+// within a minute; other causes, such as failed deliveries or denied access, count at once. The status becomes better
+// only after a minute without the cause.
 //
 //	status     color   meaning                                exit code
 //	Ok         Green   nothing to do                           0

@@ -28,7 +28,7 @@ type SharedCause struct {
 	FiguresOf string `json:"figures_of,omitempty"`
 }
 
-// InstanceHealth is an instance's health as the leader knows it.
+// InstanceHealth is an instance's health as known to the leader.
 type InstanceHealth struct {
 	Name   string
 	Status Status
@@ -42,11 +42,11 @@ const (
 	maxSharedText = 300
 )
 
-// The environment has a status if at least this percentage of instances is as bad. These match the examples in
-// docs.aws.amazon.com/elasticbeanstalk/latest/dg/health-enhanced-status.html, which has no thresholds.
+// The environment has a status if at least this percentage of instances is as bad. The percentages match the examples
+// in docs.aws.amazon.com/elasticbeanstalk/latest/dg/health-enhanced-status.html, which does not document thresholds.
 var shares = []level{{10, Warning}, {30, Degraded}, {60, Severe}}
 
-// EnvironmentOf derives an environment's health. Starting instances do not make it worse, as in Elastic Beanstalk;
+// EnvironmentOf derives an environment's health. As in Elastic Beanstalk, starting instances make it at most Info;
 // unreachable ones count as Severe.
 func EnvironmentOf(all []InstanceHealth) Environment {
 	e := Environment{Status: Ok, Instances: map[Status]int{}}
@@ -96,7 +96,7 @@ func (e *Environment) Inform(text string, instances ...string) {
 		Count: len(instances), Instances: instances[:min(len(instances), maxNames)]})
 }
 
-// UnknownEnvironment returns the health of an environment with unknown instances. reason may be "".
+// UnknownEnvironment returns the health of an environment whose instances are unknown. reason may be "".
 func UnknownEnvironment(text, reason string) *Environment {
 	if reason != "" {
 		text += " Reason: " + strings.TrimRight(reason, ".") + "."
@@ -163,7 +163,7 @@ func (g *causeGroup) add(cause Cause, instance string) {
 	}
 }
 
-// An unknown start is the earliest, a missing end the latest.
+// An unknown start counts as the earliest, a missing end as the latest.
 func (g *causeGroup) extendTo(cause *Cause) {
 	if cause.Since.Before(g.Since) {
 		g.Since = cause.Since
@@ -224,7 +224,7 @@ func (c *SharedCause) Affected() string {
 	return names
 }
 
-// Same reports whether two reports differ only in times and measurements.
+// Same reports whether e and other differ at most in times and measurements.
 func (e *Environment) Same(other *Environment) bool {
 	if e == nil || other == nil {
 		return e == other

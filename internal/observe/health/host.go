@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Figure is a measured value, unknown if zero.
+// Figure is a measured value. The zero value is unknown.
 type Figure struct {
 	Value float64
 	Known bool
@@ -25,7 +25,7 @@ type Reading struct {
 	// Memory and disk values are in bytes.
 	MemoryFree Figure
 	Memory     float64
-	// DiskFree is what unprivileged users can use.
+	// DiskFree excludes space reserved for root.
 	DiskFree    Figure
 	Disk        float64
 	Path, Mount string
@@ -44,7 +44,7 @@ type cpuTimes struct{ busy, idle float64 }
 // NewHost returns a Host for the disk that contains path, or for no disk if path is "".
 func NewHost(path string) *Host { return &Host{path: path} }
 
-// Read measures the host. Unreported values are unknown.
+// Read measures the host. Values that the system does not report are unknown.
 func (h *Host) Read() Reading {
 	if h == nil {
 		return Reading{}

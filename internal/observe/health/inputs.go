@@ -2,7 +2,7 @@ package health
 
 import "time"
 
-// inputs are the rules' inputs. A zero field produces no cause.
+// inputs are the rules' inputs. A zero field other than App produces no cause.
 type inputs struct {
 	Now, Started time.Time
 	StartLimit   time.Duration // until the app is ready; 0 means 10 min
@@ -69,14 +69,14 @@ type queueInputs struct {
 	LastFailed lastFailures
 	// NewDeadLetters and Expired cover the last five minutes.
 	NewDeadLetters, Expired int64
-	OldDeadLetters          bool // at startup, and since then
+	OldDeadLetters          bool // the queue has had dead letters since startup
 	Poll                    pollFailure
 }
 
 // Failure is a failed delivery.
 type Failure struct {
 	MessageID, Reason string
-	number            int64 // increases per queue; 0 for none
+	number            int64 // increases per queue; 0 means no failure
 }
 
 // StoredProblem is a problem with a queue's stored messages.
@@ -101,7 +101,7 @@ type QueueState struct {
 	DeliveryLimit         time.Duration
 	NotReady              []Problem
 	DeletesRefused        Problem
-	// The fields below are valid if Known. A zero Taken means now.
+	// The fields below are valid if Known. Taken is when they were read; zero means now.
 	Known             bool
 	Taken             time.Time
 	Backlog           int64
@@ -146,10 +146,10 @@ type DataDirState struct {
 	Embedded bool
 }
 
-// LeaderState is what this instance knows about the leader.
+// LeaderState is the state of the leader election, as seen by this instance.
 type LeaderState struct {
 	Tasks int
-	// Known means that there is a leader or none is needed; Off, that there can be none before a restart.
+	// Known means that there is a leader, or none is needed. Off means that there can be none before a restart.
 	Known, Off bool
 	Error      string
 }

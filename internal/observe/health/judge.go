@@ -8,7 +8,7 @@ import (
 type finding struct {
 	Cause
 	measured bool // counts only if several checks agree; others count at once
-	undated  bool // started before the environment
+	undated  bool // already existed when the environment started
 }
 
 func judge(in inputs) (found []finding) {
@@ -17,7 +17,7 @@ func judge(in inputs) (found []finding) {
 			Remedy: "tendril logs", Since: in.Started})
 	}
 
-	// Causes closest to the app come first.
+	// Among equally severe causes, those of earlier rules come first.
 	for _, rule := range []func(*inputs) []finding{
 		storeRule, diskRule, dataDirRule, appRule, processRule, operationRule, deploymentRule,
 	} {

@@ -13,8 +13,8 @@ import (
 
 const interval = 10 * time.Second
 
-// Options configure a [Monitor]. Functions are called only after startup. They must not block, and must be safe for
-// concurrent use.
+// Options configure a [Monitor]. Functions must not block, and must be safe for concurrent use. Except for DataDir,
+// they are called only after startup.
 type Options struct {
 	// StartLimit counts from Began; 0 means 10 min.
 	Began      time.Time
@@ -44,7 +44,7 @@ type Monitor struct {
 	opts Options
 
 	perQueue sync.Map
-	wasReady atomic.Bool // all targets at the same time
+	wasReady atomic.Bool // all targets were ready at the same time
 	again    chan struct{}
 
 	pollsMu sync.Mutex
@@ -157,7 +157,7 @@ func (m *Monitor) Run(ctx context.Context) {
 	}
 }
 
-// Only rounds measure the machine and smooth.
+// Only rounds measure the machine. Between them, the smoother changes only with the status.
 func (m *Monitor) evaluate(now time.Time, round bool) (Report, appInputs) {
 	var host Reading
 	if round {

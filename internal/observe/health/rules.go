@@ -163,7 +163,7 @@ var (
 	replicaNumber = regexp.MustCompile(`-\d+$`)
 )
 
-// A failed deployment's output is no warning, so the remedy names its step or process.
+// A failed step or process need not log a warning, so the remedy names it.
 func logsOfFailure(in *inputs) string {
 	failed := in.Deployment.Failed
 	if step := failedStep.FindStringSubmatch(failed); step != nil {
@@ -264,7 +264,7 @@ func serverErrorRule(in *inputs, q *queueInputs) []finding {
 	d := q.Deliveries
 	kinds := []Class{Server, FailedInside, NoAnswer}
 	failed := d.of(kinds)
-	var ways []string // a function never returns 5xx
+	var ways []string
 	add := func(n int64, words string) {
 		switch n {
 		case 0:
@@ -426,7 +426,7 @@ func leaderRule(in *inputs) []finding {
 		Text:   "No leader for " + count(int64(l.Tasks), "periodic task") + "." + in.because(l.Error)})
 }
 
-// A single failed run is retried.
+// A single failed run may still succeed when it is retried.
 const failedRuns = 2
 
 func taskRule(in *inputs) (found []finding) {
@@ -495,7 +495,7 @@ func memoryRule(in *inputs) []finding {
 		Text: fmt.Sprintf("%.0f %% of memory is in use.", used)})
 }
 
-// Free space is in bytes, for disks of any size.
+// These limits of free space, in bytes, are independent of the disk's size.
 const (
 	lowDiskSpace = 1 << 30
 	minDiskSpace = 64 << 20

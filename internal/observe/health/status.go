@@ -76,7 +76,7 @@ func (s Status) ExitCode() int { return traits[s.rank()].exit }
 type Report struct {
 	Status Status `json:"status"`
 	Color  Color  `json:"color"`
-	// Causes are the texts of Details, worst first, and never nil.
+	// Causes are the texts of Details, worst first.
 	Causes  []string  `json:"causes"`
 	Details []Cause   `json:"details,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
@@ -92,12 +92,13 @@ type Cause struct {
 	Status Status `json:"status"`
 	Text   string `json:"text"`
 	Remedy string `json:"remedy,omitempty"`
-	// Since is when the cause became as bad as Status. Until is when it ended, or zero; it counts for another minute.
+	// Since is when the cause became as bad as Status. Until is when it ended, or zero; an ended cause counts for another
+	// minute.
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero"`
 }
 
-// These kinds are treated differently by views.
+// Kinds that views treat specially.
 const (
 	KindDeadLetters = "dead-letters" // Name is the dead-letter queue
 	KindPaused      = "paused"       // Name is the queue, or "" for all
@@ -147,7 +148,7 @@ func (r *Report) Explaining() (causes []Cause) {
 	return causes
 }
 
-// LogAttrs returns the causes and remedies.
+// LogAttrs returns the causes and remedies as attributes of a log line.
 func (r *Report) LogAttrs() (attrs []any) {
 	var remedies []string
 	for _, c := range r.Details {

@@ -40,9 +40,9 @@ func (s starts) rank() int {
 // smooth returns the report to display. A grey status, such as Pending, replaces everything. Between rounds, findings
 // are added to the last check.
 //
-// A fact counts at once. A measured cause becomes worse once three checks within a minute (or all, if fewer) are at
-// least that bad, and better once all checks within a minute are. Until then, an ended cause stays, unless its status
-// is Info.
+// A fact counts at once. A measured cause becomes worse once three checks within a minute (or fewer, see agreed) are at
+// least that bad. A cause becomes better once no check within a minute is worse. Until then, an ended cause stays,
+// unless its status is Info.
 func (s smoother) smooth(found []finding, now time.Time, round bool) (smoother, Report) {
 	var causes []Cause
 	if len(found) > 0 && found[0].Status.rank() == 0 {
@@ -172,7 +172,7 @@ func (s smoother) endOf(id causeID, now time.Time) time.Time {
 }
 
 // agreed returns the highest rank that at least votes checks reach. With fewer checks, it returns the lowest rank if
-// there is only one or they span a third of span, and 0 otherwise. ranks must be ascending.
+// there is only one check, or if they span a third of span, and 0 otherwise. ranks must be ascending.
 func (s smoother) agreed(ranks []int) int {
 	n := len(ranks)
 	switch first, last := s.checks[0].at, s.checks[n-1].at; {

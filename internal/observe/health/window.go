@@ -14,13 +14,13 @@ type Class int
 
 // Classes of results.
 const (
-	NoAnswer Class = iota // late or invalid response
+	NoAnswer Class = iota // missing, late or invalid response
 	Success               // regardless of the HTTP status
 	Client                // HTTP 4xx
 	Server                // HTTP 5xx
-	Other                 // such as a redirect
+	Other                 // such as a redirect, or failed in a batch response
 	Unreached
-	// FailedInside means that a function returned an error or reported the message as failed.
+	// FailedInside means that a function failed, or reported the message as failed, in a response with status 200.
 	FailedInside
 	// Unsent means that the app received nothing, because of the message or the network.
 	Unsent
@@ -83,7 +83,7 @@ const (
 // Latencies is a histogram of delivery durations. Its counts may wrap around; see [Latencies.Since].
 type Latencies [steps]uint32
 
-// window counts five minutes of deliveries in 20 KiB. It is safe for concurrent use.
+// window counts five minutes of deliveries in less than 20 KiB. It is safe for concurrent use.
 type window struct {
 	mu     sync.Mutex
 	recent *timewindow.Window[bucket]
@@ -191,7 +191,8 @@ type mark struct {
 	total int64
 }
 
-// The first value is compared with before. A decrease is a reset and is ignored.
+// observe returns the increase in the last five minutes. The first value is compared with before. A decrease is a reset
+// and is ignored.
 func (r increases) observe(name string, before, value int64, now time.Time) int64 {
 	c := r[name]
 	if c == nil {

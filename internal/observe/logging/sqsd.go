@@ -73,7 +73,8 @@ func socketError(err error) string {
 	return "IOError"
 }
 
-// TargetAddress returns an app's address with its port, without parts that may be secret.
+// TargetAddress returns an HTTP target with its port, and without user, query and fragment, which may be secret. It
+// returns other targets unchanged.
 func TargetAddress(target string) string {
 	u, err := url.Parse(target)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {

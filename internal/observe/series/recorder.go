@@ -10,7 +10,7 @@ import (
 	"tendril/internal/observe/health"
 )
 
-// MaxQueues is the number of queues with their own curves: the first ones read.
+// MaxQueues is the maximum number of queues with their own curves.
 const MaxQueues = 64
 
 const maxMarks = 100
@@ -122,7 +122,7 @@ func (r *Recorder) Curves(name string, now time.Time) (Curves, bool) {
 // Rate is a queue's messages per second.
 type Rate struct{ In, Out float64 }
 
-// Rates returns each queue's average rate in the last minute.
+// Rates returns each queue's average rate in the last minute. The rate of all queues has the key "".
 func (r *Recorder) Rates(now time.Time) map[string]Rate {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -65,7 +65,7 @@ type Curves struct {
 	Marks  []Mark             `json:"marks"`
 }
 
-// Traffic holds received and finished messages per second.
+// Traffic holds incoming and finished messages per second.
 type Traffic struct {
 	In  Values `json:"in"`
 	Out Values `json:"out"`
@@ -76,7 +76,7 @@ type Environment struct {
 	Traffic
 	InFlight Values `json:"in_flight"`
 	Limit    Values `json:"limit"`
-	// Only answered deliveries count.
+	// Percentiles of the durations of answered deliveries.
 	P50MS         Values `json:"p50_ms"`
 	P95MS         Values `json:"p95_ms"`
 	P99MS         Values `json:"p99_ms"`

@@ -35,7 +35,8 @@ type CloudWatchOptions struct {
 // Health is an environment's health for CloudWatch.
 type Health struct {
 	Green bool
-	// Code is the EnvironmentHealth metric, 0 (Ok) to 25 (Severe). Only the leader sets HasCode.
+	// Code is the EnvironmentHealth metric, 0 (Ok) to 25 (Severe). If instances share a registry, only the leader sets
+	// HasCode.
 	Code    int
 	HasCode bool
 	// Leads is sent as the Leader metric if there are Periodic tasks.
@@ -47,8 +48,8 @@ type Health struct {
 
 // CloudWatch counts deliveries and sends one statistic set per metric, queue and interval, with the dimension Queue:
 //
-//	MessagesProcessed  Count         1 for each delivery that the app answered
-//	                                 or failed; Sum is their number
+//	MessagesProcessed  Count         1 for each completed or failed delivery; Sum is
+//	                                 their number
 //	MessagesFailed     Count         0 or 1 for each of them; Sum is the number of
 //	                                 failures, Average the failure ratio
 //	Duration           Milliseconds  the duration of each of them
@@ -108,7 +109,7 @@ func (c *CloudWatch) stats() sinkStats {
 	return s
 }
 
-// Run sends data until ctx is done, and the rest within 5 s. It retries failed calls' data with later intervals, and
+// Run sends data until ctx is done, and the rest within 5 s. It retries failed calls, unless the data was rejected, and
 // keeps at most 15 intervals by merging the oldest. Data whose response is lost may count twice.
 func (c *CloudWatch) Run(ctx context.Context) {
 	calls, cancel := flushContext(ctx)

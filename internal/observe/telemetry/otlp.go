@@ -31,7 +31,7 @@ type OTLPOptions struct {
 	Logger  *slog.Logger
 }
 
-// OTLP sends traces and metrics to an OpenTelemetry collector over HTTP. A nil *OTLP does nothing. Spans beyond
+// OTLP sends traces and metrics to an OpenTelemetry collector over HTTP. A nil *OTLP does nothing. Pending spans beyond
 // OTEL_BSP_MAX_QUEUE_SIZE (default 2048) are dropped and counted.
 type OTLP struct {
 	traces, metrics sink
@@ -45,7 +45,8 @@ type OTLP struct {
 	meterProvider  *sdkmetric.MeterProvider
 }
 
-// OpenOTLP reads the OTEL_ environment variables. It returns nil if they set no endpoint or disable OpenTelemetry.
+// OpenOTLP reads the OTEL_ environment variables. It returns nil if they set no endpoint, or disable OpenTelemetry or
+// both exporters.
 func OpenOTLP(ctx context.Context, opts *OTLPOptions) (*OTLP, error) {
 	if opts == nil {
 		opts = &OTLPOptions{}
@@ -89,7 +90,7 @@ func newResource(ctx context.Context, opts *OTLPOptions) (*resource.Resource, er
 	return resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attrs...), resource.WithFromEnv())
 }
 
-// Retries outlast a restart of the collector.
+// Retries outlast a quick restart of the collector.
 var retries = otlptracehttp.RetryConfig{Enabled: true, InitialInterval: 500 * time.Millisecond, MaxInterval: 2 * time.Second,
 	MaxElapsedTime: 5 * time.Second}
 
@@ -118,7 +119,7 @@ func (o *OTLP) openMetrics(ctx context.Context, res *resource.Resource, version 
 	return err
 }
 
-// Close sends pending data until ctx is done.
+// Close sends pending data, until ctx is done.
 func (o *OTLP) Close(ctx context.Context) error {
 	if o == nil {
 		return nil

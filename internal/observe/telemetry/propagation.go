@@ -12,18 +12,18 @@ import (
 	"tendril/queue"
 )
 
-// These attributes become headers of the same name.
+// These message attributes become headers of the same name.
 const (
 	parentAttribute  = "traceparent"
 	stateAttribute   = "tracestate"
 	baggageAttribute = "baggage"
 )
 
-// All implementations propagate at least maxState bytes.
+// Implementations of W3C Trace Context propagate at least maxState bytes.
 const maxState = 512
 
-// Propagate returns a message's trace headers, from the span in ctx or else from the message. It omits invalid values,
-// because receivers would drop the trace or reject the request.
+// Propagate returns a message's trace headers. A span in ctx replaces the message's traceparent and tracestate. Invalid
+// values are omitted, because receivers would drop the trace or reject the request.
 func Propagate(ctx context.Context, m *queue.Message) deliver.TraceContext {
 	t := deliver.TraceContext{XRay: validXRay(m.TraceHeader)}
 	if value := textAttribute(m, baggageAttribute); value != "" {

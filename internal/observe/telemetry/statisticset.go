@@ -42,7 +42,7 @@ func (t *tally) settled(s worker.Settled) {
 	}
 }
 
-// A whole interval without deliveries adds only MessagesProcessed: zeros would distort the averages.
+// A whole interval without deliveries adds only MessagesProcessed: zeros would distort the other metrics' averages.
 func (t *tally) endInterval(data []aws.Datum, at time.Time, whole bool) []aws.Datum {
 	t.mu.Lock()
 	duration, failed := t.duration, t.failed

@@ -9,7 +9,7 @@ import (
 	"tendril/queue"
 )
 
-// Up to outcomeDeadLetter, the app received the message. In the last three, no delivery was attempted.
+// Up to outcomeDeadLetter, the delivery reached the app or failed. For the last three, no delivery was attempted.
 const (
 	outcomeOK = iota
 	outcomeDropped
