@@ -13,8 +13,8 @@ import (
 	"tendril/queue"
 )
 
-// AutoScaling is a client for Amazon EC2 Auto Scaling. It is safe for concurrent use. The error code for a missing group,
-// or an instance outside any group, is queue.CodeResourceNotFound.
+// AutoScaling is a client for Amazon EC2 Auto Scaling. It is safe for concurrent use. The error code for a missing
+// group, or an instance outside any group, is queue.CodeResourceNotFound.
 type AutoScaling struct {
 	service service
 	api     client[autoscaling.Client]
@@ -200,8 +200,8 @@ func (m *Member) Heartbeat(ctx context.Context) error {
 	})
 }
 
-// Complete completes the lifecycle actions of the member's own hooks. The group terminates the instance once the actions
-// of all hooks are complete.
+// Complete completes the lifecycle actions of the member's own hooks. The group terminates the instance once the
+// actions of all hooks are complete.
 func (m *Member) Complete(ctx context.Context) error {
 	return m.forEachHook(ctx, m.hooks.Own, "CompleteLifecycleAction", func(hook string) error {
 		_, err := m.group.scaling.api.get().CompleteLifecycleAction(ctx, &autoscaling.CompleteLifecycleActionInput{

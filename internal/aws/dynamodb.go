@@ -17,12 +17,12 @@ import (
 	"tendril/queue"
 )
 
-// Table is a DynamoDB table that implements [registry.Store]. Its key is the string hash key "id", as in the table of an
-// Elastic Beanstalk worker environment, which it can share: tendril's IDs start with "lease:", "fire:", "task:" or
+// Table is a DynamoDB table that implements [registry.Store]. Its key is the string hash key "id", as in the table of
+// an Elastic Beanstalk worker environment, which it can share: tendril's IDs start with "lease:", "fire:", "task:" or
 // "pauses:". Table is safe for concurrent use.
 //
-// Calls are not retried, because a lease holder must know when each write started. The error code for a missing table is
-// queue.CodeResourceNotFound.
+// Calls are not retried, because a lease holder must know when each write started. The error code for a missing table
+// is queue.CodeResourceNotFound.
 type Table struct {
 	service service
 	api     client[dynamodb.Client]

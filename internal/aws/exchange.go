@@ -18,8 +18,8 @@ import (
 	"tendril/internal/host/connpool"
 )
 
-// exchanger is an http.RoundTripper for HTTP/1.1 that works on the caller's goroutine. It resends a request only if a kept
-// connection accepted no byte of it. Requests through a proxy are left to http.Transport.
+// exchanger is an http.RoundTripper for HTTP/1.1 that works on the caller's goroutine. It resends a request only if a
+// kept connection accepted no byte of it. Requests through a proxy are left to http.Transport.
 type exchanger struct {
 	transport *http.Transport
 	buffers   sync.Pool
@@ -142,8 +142,8 @@ func (c *connection) Close() error { return c.raw.Close() }
 
 const maxHeaders = 64 << 10
 
-// exchange returns the connection to the pool once the response's body has been read to the end. sent reports whether the
-// server may have received part of the request.
+// exchange returns the connection to the pool once the response's body has been read to the end. sent reports whether
+// the server may have received part of the request.
 func (c *connection) exchange(req *http.Request, text []byte, pool *connpool.Pool[*connection]) (resp *http.Response,
 	sent bool, err error) {
 	stopAborting := context.AfterFunc(req.Context(), c.abort)

@@ -68,7 +68,8 @@ func (i *Instance) Region(ctx context.Context) (string, error) {
 	return i.read(ctx, "placement/region")
 }
 
-// InGroup reports whether the instance is in an Auto Scaling group: only then, its metadata has a target lifecycle state.
+// InGroup reports whether the instance is in an Auto Scaling group: only then, its metadata has a target lifecycle
+// state.
 //
 // Source: Amazon EC2 Auto Scaling User Guide, "Retrieve the target lifecycle state through instance metadata".
 func (i *Instance) InGroup(ctx context.Context) (bool, error) {

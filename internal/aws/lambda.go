@@ -134,8 +134,8 @@ func (l *Lambda) Check(ctx context.Context) error {
 		"lambda:InvokeFunction")
 }
 
-// FunctionTimeout returns the function's timeout. Without the permission lambda:GetFunctionConfiguration, the error code
-// is queue.CodeAccessDenied.
+// FunctionTimeout returns the function's timeout. Without the permission lambda:GetFunctionConfiguration, the error
+// code is queue.CodeAccessDenied.
 func (l *Lambda) FunctionTimeout(ctx context.Context) (time.Duration, error) {
 	limited, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

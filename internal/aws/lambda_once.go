@@ -41,8 +41,8 @@ type sending struct {
 type sendingKey struct{}
 
 // onceTransport repeats a request that http.Transport does not: if the server closed a kept connection just before the
-// request, http.Transport returns an error, although nothing was sent. Repeating ends, because each repetition uses up a
-// kept connection.
+// request, http.Transport returns an error, although nothing was sent. Repeating ends, because each repetition uses up
+// a kept connection.
 type onceTransport struct{ next http.RoundTripper }
 
 // maxReply exceeds Lambda's limit of 6 MiB.

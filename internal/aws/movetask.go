@@ -34,8 +34,8 @@ type MoveProgress struct {
 }
 
 // StartMove starts moving all messages of this dead-letter queue back to their source queues, at most perSecond per
-// second (1 to 500; 0 leaves the rate to SQS). It returns [ErrNoMoveTasks] if the server does not support move tasks. If
-// a task is already running for the queue, the error code is queue.CodeUnsupportedOperation.
+// second (1 to 500; 0 leaves the rate to SQS). It returns [ErrNoMoveTasks] if the server does not support move tasks.
+// If a task is already running for the queue, the error code is queue.CodeUnsupportedOperation.
 func (q *Queue) StartMove(ctx context.Context, perSecond int) (*MoveTask, error) {
 	source, err := q.arn(ctx)
 	if err != nil {

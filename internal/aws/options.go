@@ -26,8 +26,8 @@ type Options struct {
 type Events struct {
 	// Corrupted is called for every message or batch entry with a wrong checksum.
 	Corrupted func(Corruption)
-	// ClockAdjusted is called after SQS has rejected a signature because of the local clock. Later signing times include
-	// offset.
+	// ClockAdjusted is called after SQS has rejected a signature because of the local clock. Later signing times
+	// include offset.
 	ClockAdjusted func(offset time.Duration)
 }
 

@@ -73,9 +73,9 @@ const (
 
 // Receive returns up to req.Max messages, without damaged ones. Durations are rounded up to seconds.
 //
-// It retries only a signature rejected because of the local clock, because a lost response has already increased receive
-// counts. If ctx ends, SQS may still return messages to the abandoned call; they become visible after their visibility
-// timeout.
+// It retries only a signature rejected because of the local clock, because a lost response has already increased
+// receive counts. If ctx ends, SQS may still return messages to the abandoned call; they become visible after their
+// visibility timeout.
 func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error) {
 	wait := longestWait
 	if req.Wait != nil {

@@ -26,8 +26,8 @@ func retryerV2(r sdk.Retryer) sdk.RetryerV2 {
 	return retry.AddWithMaxAttempts(r, r.MaxAttempts()).(sdk.RetryerV2)
 }
 
-// do calls attempt, which must add offset to the signing time. once limits retries to signatures rejected because of the
-// local clock.
+// do calls attempt, which must add offset to the signing time. once limits retries to signatures rejected because of
+// the local clock.
 func (r *retries) do(ctx context.Context, once bool, attempt func(offset time.Duration) error) error {
 	returnRetryToken := func(error) error { return nil } // the first attempt has none
 	for tried := 1; ; tried++ {

@@ -70,8 +70,8 @@ func OpenS3(ctx context.Context, opts *Options) (*S3, error) {
 // Fetch returns an object of at most limit bytes, and verifies its checksum if it has one. It retries, even after an
 // incomplete body. It needs s3:GetObject.
 //
-// Error codes include queue.CodeResourceNotFound, queue.CodeAccessDenied, ObjectTooLarge and queue.CodeRequestThrottled.
-// queue.CodeUnreachable means that a retry may succeed; it includes ctx's deadline.
+// Error codes include queue.CodeResourceNotFound, queue.CodeAccessDenied, ObjectTooLarge and
+// queue.CodeRequestThrottled. queue.CodeUnreachable means that a retry may succeed; it includes ctx's deadline.
 func (s *S3) Fetch(ctx context.Context, bucket, key string, limit int64) ([]byte, error) {
 	if bucket == "" || key == "" {
 		return nil, queue.Errorf(queue.CodeInvalidParameterValue,

@@ -59,7 +59,8 @@ func OpenSQS(ctx context.Context, opts *Options) (*SQS, error) {
 		events: events}, nil
 }
 
-// Check verifies that there are credentials, without calling SQS. Without any, the error code is queue.CodeAccessDenied.
+// Check verifies that there are credentials, without calling SQS. Without any, the error code is
+// queue.CodeAccessDenied.
 func (s *SQS) Check(ctx context.Context) error { return checkCredentials(ctx, s.credentials) }
 
 func (s *SQS) corrupted(c Corruption) {

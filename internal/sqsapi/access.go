@@ -10,7 +10,8 @@ import (
 	"tendril/queue"
 )
 
-// name is "" for actions without a queue. A caller without permission does not learn whether the queue exists.
+// authorize checks permission for a queue; name is "" for actions without one. A caller without permission does not
+// learn whether the queue exists.
 func (x *exchange) authorize(name string) error {
 	if x.h.keys == nil && x.h.lacksToken(x.r) {
 		return errNoToken
@@ -37,7 +38,7 @@ var errNoToken = queue.Errorf(queue.CodeAccessDenied, "The registry of this queu
 	"TENDRIL_REGISTRY_TOKEN to the content of the file registry-token in the data directory of the tendril that "+
 	"serves the queue.")
 
-// lacksToken reports whether r is a registry request without the token that it needs unless requests are signed.
+// lacksToken reports whether r is a registry request without the handler's token.
 func (h *Handler) lacksToken(r *http.Request) bool {
 	if h.token == "" || !strings.HasPrefix(r.Header.Get("X-Amz-Target"), registryPrefix) {
 		return false
@@ -45,8 +46,8 @@ func (h *Handler) lacksToken(r *http.Request) bool {
 	return subtle.ConstantTimeCompare([]byte(r.Header.Get(registryToken)), []byte(h.token)) == 0
 }
 
-// Anonymous reports whether a request's headers lack the required credentials. Such a request is refused, whatever
-// its body contains.
+// Anonymous reports whether a request's headers lack the required credentials, so that it is refused whatever its body
+// contains.
 func (h *Handler) Anonymous(r *http.Request) bool {
 	if proof.Knows(r, h.token) {
 		return false

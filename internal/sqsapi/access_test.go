@@ -25,7 +25,7 @@ import (
 	"tendril/queue"
 )
 
-// The signature is for the host queue.internal, whatever the URL.
+// signedClient signs requests for the host queue.internal and sends them to url.
 func signedClient(t testing.TB, url string, p access.KeyPair) *sqs.Client {
 	t.Helper()
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -322,8 +322,8 @@ func TestRegistryOfSignedRequests(t *testing.T) {
 	}
 }
 
-// Another program on the port of a stopped 'tendril serve' must not get the token, nor an earlier version of tendril
-// unless explicitly trusted.
+// Neither another program on the port of a stopped 'tendril serve' nor, unless explicitly trusted, an earlier version
+// of tendril may get the token.
 func TestRegistryTokenIsNotSentToImpostors(t *testing.T) {
 	t.Parallel()
 	const token = "0123456789abcdef"

@@ -17,7 +17,7 @@ type action struct {
 	// ofAccount actions are not valid at a queue's URL.
 	ofAccount bool
 
-	// responseType, parameters and answer serve both protocols.
+	// describe sets parameters, for the request, and answer, for a response of type responseType.
 	responseType reflect.Type
 	parameters   parameters
 	answer       wireFields
@@ -76,15 +76,15 @@ type queueRequest struct {
 
 func (r *queueRequest) setPath(path string) { r.QueueURL = cmp.Or(r.QueueURL, path) }
 
-// The queue need not exist.
+// namedQueue names a queue that need not exist.
 type namedQueue struct {
 	QueueName string `required:"true"`
 }
 
 func (r *namedQueue) queueName() (string, error) { return r.QueueName, nil }
 
-// queueName returns the name in the last two segments of QueueUrl, or a bare name. The rest is ignored, because
-// clients keep URLs of other endpoints.
+// queueName returns the last segment of QueueUrl, which follows an account, or a bare name. The rest is ignored,
+// because clients keep URLs of other endpoints.
 func (r *queueRequest) queueName() (string, error) {
 	if r.QueueURL == "" {
 		return "", missing("QueueUrl")

@@ -105,7 +105,8 @@ func listDeadLetterSourceQueues(x *exchange,
 	return &listDeadLetterSourceQueuesResponse{x.queueURLs(names), next}, err
 }
 
-// As in SQS, the list's name starts in lower case, unlike in ListQueues, and the list is present even if empty.
+// As in SQS, the list's name starts with a lower-case letter, unlike in ListQueues, and the list is present even if
+// empty.
 type listDeadLetterSourceQueuesResponse struct {
 	QueueURLs []string `json:"queueUrls" query:"QueueUrl"`
 	NextToken string   `json:",omitempty"`
@@ -119,8 +120,8 @@ type pageRequest struct {
 	NextToken  string
 }
 
-// page returns up to MaxResults of the sorted names after the token, and the next token ("" at the end or, as in SQS,
-// without MaxResults). A token is its page's last name, so it stays valid when queues are created or deleted.
+// page returns up to MaxResults of the sorted names after the token, and the next token: "" at the end and, as in SQS,
+// without MaxResults. A token is the last name of its page, so it stays valid when queues are created or deleted.
 func (r *pageRequest) page(names []string) ([]string, string, error) {
 	limit := maxListed
 	if r.MaxResults != nil {
@@ -167,12 +168,12 @@ type listQueueTagsResponse struct {
 	Tags map[string]string `json:",omitempty" query:"Tag,Key"`
 }
 
-// Numbers are strings, and times in seconds since 1970.
+// Numbers are strings; times are in seconds since 1970.
 type queueAttributes struct {
 	Attributes map[string]string `json:",omitempty" query:"Attribute,Name"`
 }
 
-// A request may contain these names. Read-only.
+// queueAttributeNames are the names that a request may contain. Read-only.
 var queueAttributeNames = []string{
 	"All", "ApproximateNumberOfMessages", "ApproximateNumberOfMessagesDelayed", "ApproximateNumberOfMessagesNotVisible",
 	"ContentBasedDeduplication", "CreatedTimestamp", "DeduplicationScope", "DelaySeconds", "FifoQueue",

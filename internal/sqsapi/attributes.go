@@ -27,7 +27,7 @@ type messageAttribute struct {
 // attributeList is sorted by name. In JSON, it is an object.
 type attributeList []messageAttribute
 
-// Of attributes with the same name, sort keeps the last.
+// sort keeps only the last of several attributes with the same name.
 func (l *attributeList) sort() {
 	slices.SortStableFunc(*l, func(a, b messageAttribute) int { return strings.Compare(a.name, b.name) })
 	distinct := (*l)[:0]
@@ -39,7 +39,7 @@ func (l *attributeList) sort() {
 	*l = distinct
 }
 
-// Only the registry's client needs MarshalJSONTo.
+// MarshalJSONTo is for the registry's client.
 func (l attributeList) MarshalJSONTo(to *jsontext.Encoder) error {
 	object := make(map[string]*messageAttribute, len(l))
 	for i := range l {
@@ -98,7 +98,7 @@ const traceAttribute = "AWSTraceHeader"
 // maxTrace is in bytes. X-Ray's own headers are below 500.
 const maxTrace = 2048
 
-// traceHeader returns the only supported system attribute, or "".
+// traceHeader returns the value of [traceAttribute], or "".
 func (l attributeList) traceHeader() (header string, err error) {
 	system, err := l.toQueue()
 	for _, a := range system {
@@ -115,7 +115,8 @@ func (l attributeList) traceHeader() (header string, err error) {
 	return header, err
 }
 
-// names may contain "prefix.*", or "All", ".*" or "*" for all.
+// selectAttributes returns the attributes that match names, which may contain "prefix.*", or "All", ".*" or "*" for
+// all.
 func selectAttributes(attributes []queue.Attribute, names []string) []queue.Attribute {
 	if len(attributes) == 0 || len(names) == 0 {
 		return nil
@@ -155,8 +156,7 @@ func digestOf[T any](appendTo func(dst []byte, of T) []byte, of T) string {
 	return string(appendTo(text[:0], of))
 }
 
-// systemAttributes are in output order. Numbers are strings, times are in milliseconds since 1970, and empty
-// attributes are omitted. Read-only.
+// systemAttributes are in output order. Times are in milliseconds since 1970; empty values are omitted. Read-only.
 var systemAttributes = [...]struct {
 	name string
 	of   func(m *queue.Message) string
@@ -174,8 +174,7 @@ var systemAttributes = [...]struct {
 
 type systemSet uint16
 
-// systemSetOf combines the names in the deprecated parameter and the current one. As in SQS, unknown names are
-// ignored.
+// systemSetOf combines the names in the deprecated parameter and the current one. As in SQS, it ignores unknown names.
 func systemSetOf(lists ...[]string) (set systemSet) {
 	for _, name := range slices.Concat(lists...) {
 		for i := range systemAttributes {

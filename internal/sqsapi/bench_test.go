@@ -266,7 +266,7 @@ func handlesIn(answer string) (handles []string) {
 	}
 }
 
-// BenchmarkQuery reports, as "xJSON-cpu", Query's processor time relative to JSON, including the client.
+// BenchmarkQuery reports the processor time of Query relative to JSON as "xJSON-cpu", including the client's.
 func BenchmarkQuery(b *testing.B) {
 	for _, test := range []struct{ name, action, body string }{
 		{"send/single", "SendMessage", sendBody()},
@@ -487,8 +487,8 @@ func BenchmarkSender(b *testing.B) {
 	b.ReportMetric(100*cpuShare, "%row-cpu")
 }
 
-// BenchmarkLeast compares the journal with the canned server, as an upper limit for durable servers that use net/http
-// on this machine.
+// BenchmarkLeast compares the journal with the canned server. No durable server that uses net/http on this machine can
+// be faster.
 func BenchmarkLeast(b *testing.B) {
 	for _, test := range []struct{ name, action, body string }{
 		{"single/16", "SendMessage", sendBody()},

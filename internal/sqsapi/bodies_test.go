@@ -29,7 +29,7 @@ func (s *stalled) Read(p []byte) (int, error) {
 
 func (s *stalled) Close() error { return nil }
 
-// A buffer of the announced length must wait for memory.
+// No buffer of the announced length may be allocated before memory is reserved.
 func TestBodiesWaitingForMemoryCostLittle(t *testing.T) {
 	const length, many = 6 << 20, 50
 	h := newHandler(t, nil)

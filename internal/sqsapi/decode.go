@@ -20,13 +20,13 @@ const (
 	MaxBody = 6*maxMessage + 256<<10
 	// A valid request has at most six levels.
 	maxDepth = 16
-	// A small body could otherwise require a hundred times its size in memory.
+	// Without this limit, a small body could require a hundred times its size in memory.
 	maxValues = 10_000
 )
 
 // decodeJSON decodes a request body, which may be empty. It accepts the JSON of old SDKs: duplicate parameters (the
-// last wins), names in any case, and base64 with line breaks. Errors are of type [*queue.Error] and never quote the
-// body.
+// last wins), names in any case, and base64 with line breaks. Errors are of type [*queue.Error]; they may quote names
+// and numbers, but no strings.
 func (p parameters) decodeJSON(body []byte, request any) error {
 	r := sqswire.NewReader(string(body), sqswire.Limits{Depth: maxDepth, Values: maxValues})
 	if r.AtEnd() {
@@ -150,7 +150,7 @@ func jsonRefusal(err *sqswire.Error, body []byte) *queue.Error {
 	return malformed("it is not valid JSON from byte " + strconv.Itoa(min(err.At+1, len(body))) + " on")
 }
 
-// notBase64 follows the name of a Query parameter.
+// notBase64 follows a parameter's name in errors of the Query protocol.
 const notBase64 = " must be base64"
 
 func malformed(why string) *queue.Error {

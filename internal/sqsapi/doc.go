@@ -22,7 +22,7 @@
 // rules are the same for all its callers.
 //
 // With [Options.Keys], every request must be signed (package access). Without keys, every client may use the queues, so
-// listen only on loopback addresses and Unix sockets. Requests of web pages in a browser on this machine are rejected.
+// listen only on loopback addresses and Unix sockets. Requests from web pages are rejected.
 //
 // # Invariants
 //

@@ -16,8 +16,8 @@ const (
 )
 
 type fault struct {
-	// query is the code in the Query protocol. JSON replies repeat it in the header x-amzn-query-error, and in the
-	// Code of batch entries.
+	// query is the code in the Query protocol. JSON replies contain it in the header x-amzn-query-error and as the
+	// Code of failed batch entries.
 	query string
 	// status is 500 or more if the server is at fault.
 	status int
@@ -80,7 +80,7 @@ var faults = map[string]fault{
 	"KmsOptInRequired":   {"KMS.OptInRequired", 403},
 	"KmsThrottled":       {"KMS.ThrottlingException", 400},
 
-	// These are not in Amazon's model. A full disk is not a 503, which SDKs retry immediately.
+	// These codes are not in Amazon's model. A full disk is reported as 507, because SDKs retry after 503.
 	queue.CodeAccessDenied:          {"AccessDenied", 403},
 	queue.CodeSignatureDoesNotMatch: {"SignatureDoesNotMatch", 403},
 	queue.CodeUnreachable:           {"ServiceUnavailable", 503},

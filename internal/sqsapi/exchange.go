@@ -53,8 +53,8 @@ func (x *exchange) readJSON(target string) (act *action, request any, err error)
 	return act, request, act.parameters.decodeJSON(in.Bytes(), request)
 }
 
-// A buffer for the whole Content-Length is allocated once trustedBytes have arrived. Package httplimit reserves
-// memory for larger bodies.
+// Once trustedBytes have arrived, readBody allocates a buffer for the whole Content-Length, for which package httplimit
+// has reserved memory.
 const trustedBytes = 64<<10 + bytes.MinRead
 
 func (x *exchange) readBody(in *bytes.Buffer) error {
@@ -147,12 +147,13 @@ func (x *exchange) reply(status int, contentType string, body []byte) {
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	x.w.WriteHeader(status)
 	if len(body) > 0 {
-		// If the client has disconnected, its messages become visible after their visibility timeout.
+		// If the client has disconnected, received messages become visible after their visibility timeout.
 		_, _ = x.w.Write(body)
 	}
 }
 
-// queueURL contains the client's host, because older SDKs send requests to a queue's URL.
+// queueURL contains the host by which the client reached this server, because older SDKs send requests to a queue's
+// URL.
 func (x *exchange) queueURL(name string) string {
 	scheme := "http://"
 	if x.r.TLS != nil {

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// The files in testdata/exchanges contain requests and replies of each action in each protocol, byte for byte, and
-// errors. Each file has its own broker in virtual time, and three parts:
+// The files in testdata/exchanges contain a request and its reply, byte for byte: of each action in each protocol, and
+// errors. Each file is replayed with its own broker in virtual time, and has three parts:
 //
 //	=== before
 //	CreateQueue {"QueueName":"jobs"}        preparing requests
@@ -169,7 +169,7 @@ func TestA4EmptyListsAreAbsent(t *testing.T) {
 	}
 }
 
-// Attributes are text. Times are integers, in seconds for queues and milliseconds for messages.
+// Attributes are strings. Times are integers: seconds for queues, milliseconds for messages.
 func TestA7NumbersAndTimesOfAttributes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

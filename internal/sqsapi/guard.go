@@ -10,8 +10,8 @@ import (
 	"tendril/queue"
 )
 
-// rejectBrowser returns an error for calls from web pages, recognized by headers that only browsers add and, with DNS
-// rebinding, by the Host header. A page cannot sign requests.
+// rejectBrowser returns an error for calls from web pages, recognized by headers that only browsers add and, unless
+// requests must be signed, by a Host header that is not local (DNS rebinding).
 func (h *Handler) rejectBrowser(r *http.Request) error {
 	if h.keys == nil && !overSocket(r) && !isLoopback(r.Host) {
 		return queue.Errorf(queue.CodeAccessDenied,
@@ -23,8 +23,8 @@ func (h *Handler) rejectBrowser(r *http.Request) error {
 
 	header := browserHeader(r.Header, "")
 	if header == "" && r.Header.Get("X-Amz-Target") == "" && r.Header["Accept-Language"] != nil {
-		// Pages can send Query requests without a preflight, and some browsers omit the other headers for hosts that
-		// are not loopback. All browsers send Accept-Language.
+		// Pages can send Query requests without a preflight. Some browsers omit the other headers for hosts that are
+		// not loopback, but all send Accept-Language.
 		header = "Accept-Language"
 	}
 
@@ -55,8 +55,8 @@ func isLoopback(hostport string) bool {
 	return strings.EqualFold(strings.TrimSuffix(host, "."), "localhost")
 }
 
-// Node's fetch sends Sec-Fetch-Mode: cors and no other browser header. Browsers always add Sec-Fetch-Site, and
-// scripts cannot set or remove either (https://www.w3.org/TR/fetch-metadata/).
+// Node's fetch sends Sec-Fetch-Mode: cors, but none of the other headers of [browserHeader]. Browsers also add
+// Sec-Fetch-Site, and scripts cannot set or remove either (https://www.w3.org/TR/fetch-metadata/).
 func ofNodeFetch(header http.Header) bool {
 	const mode = "Sec-Fetch-Mode"
 	language := header["Accept-Language"]
@@ -64,7 +64,7 @@ func ofNodeFetch(header http.Header) bool {
 		(language == nil || slices.Equal(language, []string{"*"}))
 }
 
-// browserHeader returns a header that browsers add, other than allowed, or "". Scripts cannot set Sec- headers.
+// browserHeader returns a header that browsers add, other than allowed, or "".
 func browserHeader(header http.Header, allowed string) string {
 	for name := range header {
 		if name != allowed && (name == "Origin" || name == "Referer" || strings.HasPrefix(name, "Sec-")) {

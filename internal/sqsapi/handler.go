@@ -26,9 +26,9 @@ type Options struct {
 	RegistryToken string
 	// Archives stores archives for the instances that share the registry; nil refuses them.
 	Archives Archives
-	// Memory limits the memory of receives, at least 4 MiB; nil means no limit.
+	// Memory limits the memory of receives, and must have at least 4 MiB; nil means no limit.
 	Memory Memory
-	// Failed is called with the cause of an internal error, which the client does not see; may be nil.
+	// Failed is called with the cause of an internal error, which is hidden from the client; may be nil.
 	Failed func(action, requestID string, err error)
 }
 
@@ -72,8 +72,7 @@ func New(b *broker.Broker, opts *Options) *Handler {
 // repeatedly.
 func (h *Handler) Stop() { h.stop() }
 
-// ServeHTTP rejects requests with an invalid Host header or that a web page could have caused. It answers challenges
-// of package proof first.
+// ServeHTTP answers challenges of package proof, and rejects requests that web pages may have sent.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if proof.Answer(w, r, h.token) {
 		return
@@ -133,7 +132,7 @@ func Server(h *Handler) *http.Server {
 		Handler:           h,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       30 * time.Second,
-		// From the end of the header: 30 s for the body, 20 s for the longest poll, and the rest for the reply.
+		// This starts at the end of the header: 30 s for the body, 20 s for the longest poll, 30 s for the reply.
 		WriteTimeout: 80 * time.Second,
 		// Go's HTTP client closes idle connections after 90 s, so it never uses one that the server is closing.
 		IdleTimeout:    120 * time.Second,

@@ -18,7 +18,7 @@ const (
 // appender encodes itself faster than the standard encoder.
 type appender interface{ appendJSON(dst []byte) []byte }
 
-// A send's result needs no escaping.
+// appendMembers escapes nothing: digests and IDs have only safe characters.
 func (a *accepted) appendMembers(dst []byte) []byte {
 	dst = appendStrings(dst, `"MD5OfMessageBody":"`, a.MD5OfMessageBody)
 	if a.MD5OfMessageAttributes != "" {

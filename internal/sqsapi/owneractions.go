@@ -42,7 +42,7 @@ type startMoveResponse struct {
 }
 
 func startMessageMoveTask(x *exchange, in *startMoveRequest) (*startMoveResponse, error) {
-	// Without a destination, messages return to their sources, which requires permission for all queues.
+	// Without a destination, messages return to their source queues, which requires permission for all queues.
 	if err := x.authorize(queue.NameInARN(in.DestinationARN)); err != nil {
 		return nil, err
 	}

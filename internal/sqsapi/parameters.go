@@ -12,14 +12,14 @@ import (
 	"tendril/queue"
 )
 
-// parameters describes a request's fields by their Query names. The JSON name is the json tag or the field's name.
-// The Query name is the same, unless there is a query tag:
+// parameters describes a request's fields by Query name. The JSON name is the json tag or the field's name. The Query
+// name is the same, unless there is a query tag:
 //
 //	`query:"TagKey"`         a list: TagKey.1, TagKey.2
 //	`query:"*RequestEntry"`  a list of structures with the action's name: SendMessageBatchRequestEntry.1.Id
 //	`query:"Tag,Key"`        a map: Tag.1.Key, Tag.1.Value
 //
-// A request without a field tagged required is refused.
+// A request without a field that is tagged required is rejected.
 type parameters map[string]*parameter
 
 type parameter struct {
@@ -28,9 +28,9 @@ type parameter struct {
 	json  string
 	key   string
 	of    parameters
-	// isText marks fields that a single Query parameter sets: no lists, maps or structures.
+	// isText marks fields that a single Query parameter sets, unlike lists, maps and structures.
 	isText bool
-	// Transient strings share the request's memory and must not outlive it.
+	// transient strings share the request's memory and must not outlive it.
 	transient bool
 }
 
@@ -170,7 +170,7 @@ func (p parameters) decode(values []formValue, request any) error {
 	return err
 }
 
-// The values are positioned at the names of v's fields.
+// fill requires values positioned at the names of v's fields.
 func (p parameters) fill(v reflect.Value, values []formValue) error {
 	var seen uint64
 	for len(values) > 0 {
@@ -223,7 +223,7 @@ func setValue(field reflect.Value, v *formValue) error {
 	return nil
 }
 
-// The values are positioned at the element numbers.
+// fillList requires values positioned at the element numbers.
 func (f *parameter) fillList(field reflect.Value, values []formValue) error {
 	last := -1
 	for len(values) > 0 {

@@ -249,7 +249,7 @@ func TestF6MessageAttributes(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("messageAttributes = %v, %v; want %v", got, err, want)
 	}
-	// In JSON, an attribute can be null. The broker rejects it without a type.
+	// In JSON, an attribute can be null. The broker rejects it, because it has no type.
 	null := attributesOf(map[string]*messageAttribute{"a": nil})
 	if got, err := null.toQueue(); err != nil || !slices.Equal(got, []queue.Attribute{{Name: "a"}}) {
 		t.Errorf("null: %v, %v", got, err)

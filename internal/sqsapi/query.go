@@ -16,7 +16,7 @@ import (
 
 const formType = "application/x-www-form-urlencoded"
 
-// Parameters are in the URL, a form or both. The path may name a queue.
+// serveQuery reads parameters from the URL, a form or both. The path may name a queue.
 func (x *exchange) serveQuery() {
 	if x.r.Method != http.MethodGet && x.r.Method != http.MethodPost {
 		x.w.Header().Set("Allow", "GET, POST")
@@ -70,8 +70,8 @@ func actionName(values []formValue) (name string) {
 	return name
 }
 
-// readForm returns the parameters of the URL, then of the body. It also authenticates the request, whose signature
-// covers the body.
+// readForm returns the parameters of the URL, then those of the body. It also authenticates the request, because its
+// signature covers the body.
 func (x *exchange) readForm() ([]formValue, error) {
 	in := x.h.buffer()
 	defer x.h.release(in)
@@ -111,7 +111,7 @@ func (v *formValue) head() string {
 	return head
 }
 
-// parseForm copies the values, so that the form's memory is freed.
+// parseForm copies the values, so that the form's memory can be freed.
 func parseForm(values []formValue, form string) ([]formValue, error) {
 	values = slices.Grow(values, min(strings.Count(form, "&")+1, maxValues))
 	for form != "" {
@@ -173,7 +173,7 @@ func compareNames(a, b formValue) int {
 	return cmp.Compare(len(a.name)-a.at, len(b.name)-b.at)
 }
 
-// Numbers are ordered by value, before other name parts.
+// compareHeads orders numbers by value, before other name parts.
 func compareHeads(x, y string) int {
 	i, xNumber := listNumber(x)
 	j, yNumber := listNumber(y)
@@ -188,7 +188,7 @@ func compareHeads(x, y string) int {
 	return strings.Compare(x, y)
 }
 
-// listNumber accepts up to nine digits.
+// listNumber parses up to nine digits.
 func listNumber(s string) (n int, ok bool) {
 	if s == "" || len(s) > 9 {
 		return 0, false

@@ -73,7 +73,7 @@ func encoded(values []formValue) string {
 	return strings.Join(form, "&")
 }
 
-// Missing lists become empty ones.
+// asJSON encodes missing lists as empty ones.
 func asJSON(t *testing.T, request any) string {
 	t.Helper()
 	text, err := json.Marshal(request, json.Deterministic(true))

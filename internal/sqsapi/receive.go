@@ -52,14 +52,14 @@ func receiveMessage(x *exchange, in *receiveMessageRequest) (*receiveMessageResp
 	return in.response(messages), err
 }
 
-// Memory is limited memory for receives. Acquire waits until enough is available.
+// Memory limits the memory of receives. Acquire waits until enough is available.
 type Memory interface {
 	Acquire(ctx context.Context, bytes int64) error
 	Release(bytes int64)
 }
 
 const (
-	// Copies of a response in memory: messages, encoded text and the buffer it outgrew.
+	// copies of a response are in memory: the messages, the encoded text and the smaller buffer that it outgrew.
 	copies          = 3
 	maxAnswerMemory = copies * (queue.ReceiveBytes + maxMessage)
 )
@@ -115,7 +115,7 @@ func (in *receiveMessageRequest) prepare() (queue.ReceiveRequest, error) {
 	return request, err
 }
 
-// This response is the largest and most frequent. appendJSON is several times faster than the standard encoder.
+// appendJSON is several times faster than the standard encoder; this response is the largest and most frequent.
 func (r *receiveMessageResponse) appendJSON(dst []byte) []byte {
 	if len(r.received) == 0 {
 		return append(dst, "{}"...)

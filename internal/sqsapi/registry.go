@@ -8,12 +8,11 @@ import (
 	"tendril/queue"
 )
 
-// registryPrefix is the X-Amz-Target prefix of the registry's actions, which are not part of SQS. Clients detect this
-// server by it.
+// registryPrefix is the X-Amz-Target prefix of the registry's actions, which are not part of SQS.
 const registryPrefix = "Tendril_20261120."
 
-// [RegistryClient] shares the types below. Responses contain every field that is not omitted when empty, so that the
-// client can tell them from other JSON.
+// [RegistryClient] uses the types below too. It recognizes a registry's responses by the fields without the option
+// omitempty or omitzero.
 
 type leaseWire struct {
 	Owner                string
@@ -40,7 +39,7 @@ type (
 
 type swapLeaseRequest struct {
 	Name string
-	// OldVersion is the version to replace; "" without a stored lease.
+	// OldVersion is the version to replace; "" if no lease is stored.
 	OldVersion string
 	Next       *leaseWire `required:"true"`
 }
@@ -111,7 +110,7 @@ type skipRunRequest struct {
 
 type skipRunResponse struct {
 	Skipped bool
-	// Made has message IDs by run.
+	// Made maps the IDs of runs to those of their messages.
 	Made map[string]string `json:",omitempty"`
 }
 

@@ -23,11 +23,13 @@ import (
 	"tendril/queue"
 )
 
-// RegistryClient accesses the registry of a broker in another process. A refusal is the registry's [*queue.Error]. If
-// the endpoint does not respond, the code is [queue.CodeUnreachable]; if it is not a registry,
-// [queue.CodeUnsupportedOperation]. After any other error, a write may have taken effect; it can be repeated.
+// RegistryClient accesses the registry of a broker in another process. Errors are the registry's [*queue.Error], or
+// have the code [queue.CodeUnreachable] if the endpoint fails or does not respond, [queue.CodeAccessDenied] if it does
+// not prove that it knows the token, or [queue.CodeUnsupportedOperation] if it is not a registry. A failed write may
+// have taken effect; it can be repeated.
 //
-// Calls are not retried, except after a kept connection was closed. All methods are safe for concurrent use.
+// A call is repeated only if a kept connection was closed or the endpoint turns out to require signatures. All methods
+// are safe for concurrent use.
 type RegistryClient struct {
 	endpoint string
 	scope    registry.Scope
@@ -40,18 +42,18 @@ type RegistryClient struct {
 // Identity is a [RegistryClient]'s credentials; the zero value has none.
 type Identity struct {
 	Token string
-	// Insecure sends the token even to a server that does not prove that it knows it.
+	// Insecure sends the token even without TLS or the server's proof that it knows the token.
 	Insecure bool
-	// Sign signs a request with its body; may be nil. It is used only if the endpoint requires it, because other SQS
-	// servers reject signatures with unknown keys.
+	// Sign signs a request with its body; may be nil. It is called only if the endpoint requires signatures, because
+	// other SQS servers reject unknown keys.
 	Sign func(r *http.Request, body []byte) error
 }
 
 const maxRegistryAnswer = 16 << 20
 
 // NewRegistryClient returns a client for the runs of one environment at a [Handler]'s endpoint, such as
-// http://127.0.0.1:9324. hc may provide a transport, or be nil. Redirects are not followed. The token is sent only
-// over TLS, or to a server that proves that it knows it.
+// http://127.0.0.1:9324. hc may provide a transport, or be nil. Redirects are not followed. Without TLS, the token is
+// sent only to a server that proves that it knows it, unless as.Insecure is set.
 func NewRegistryClient(endpoint string, scope registry.Scope, as Identity, hc *http.Client) *RegistryClient {
 	c := &RegistryClient{endpoint: endpoint, scope: scope, token: as.Token, sign: as.Sign}
 	if hc != nil {
@@ -69,7 +71,7 @@ func NewRegistryClient(endpoint string, scope registry.Scope, as Identity, hc *h
 	return c
 }
 
-// Probe reports whether the endpoint serves a registry, or returns an error if unknown.
+// Probe reports whether the endpoint serves a registry, or returns an error if that cannot be determined.
 func (c *RegistryClient) Probe(ctx context.Context) (bool, error) {
 	_, err := ask[lastRunsResponse](ctx, c, "LastFires", lastRunsRequest{})
 	if err == nil {
@@ -140,7 +142,7 @@ func (c *RegistryClient) runWire(term int64, run *registry.Run) runWire {
 	return w
 }
 
-// Since implements [registry.Runs.Since]. Earlier servers do not return the start times of tasks.
+// Since implements [registry.Runs.Since]. Earlier versions of the server do not return the start times of tasks.
 func (c *RegistryClient) Since(ctx context.Context, term int64, starts map[string]registry.Start) (
 	map[string]queue.TaskTimes, error) {
 	fence := c.scope.Fence(term)
@@ -169,7 +171,7 @@ func (c *RegistryClient) Since(ctx context.Context, term int64, starts map[strin
 	return known, nil
 }
 
-// Skip implements [registry.Runs.Skip]. Earlier servers do not look up runs.
+// Skip implements [registry.Runs.Skip]. Earlier versions of the server do not look up runs.
 func (c *RegistryClient) Skip(ctx context.Context, term int64, runs []registry.Run) (map[string]registry.RunRecord, error) {
 	in := skipRunRequest{runWire: c.runWire(term, &runs[len(runs)-1])}
 	for i := range runs {
@@ -274,7 +276,7 @@ func messageWire(m *queue.Outgoing) (*outgoing, error) {
 // Of duplicate members, the last one wins.
 var decodeOptions = jsontext.AllowDuplicateNames(true)
 
-// callOptions are the standard encoder's, but reject invalid UTF-8 instead of replacing it.
+// callOptions are those of encoding/json, except that invalid UTF-8 is an error.
 var callOptions = json.JoinOptions(json.Deterministic(true), json.FormatNilMapAsNull(true),
 	json.FormatNilSliceAsNull(true))
 
@@ -335,7 +337,7 @@ func (c *RegistryClient) post(ctx context.Context, action string, body []byte) (
 			return 0, nil, queue.Errorf(queue.CodeUnreachable, "The request to the registry cannot be signed: %w.", err)
 		}
 	}
-	req.Header["Idempotency-Key"] = nil // neither signed nor sent; allows net/http that repetition
+	req.Header["Idempotency-Key"] = nil // not sent; lets net/http repeat the request if a kept connection was closed
 
 	resp, err := c.http.Do(req)
 	if err == nil {

@@ -172,7 +172,7 @@ func TestRegistryClientRefusals(t *testing.T) {
 	}
 }
 
-// JSON would change some text silently.
+// JSON would silently change some text.
 func TestRegistryClientSendsWhatItWasGiven(t *testing.T) {
 	t.Parallel()
 	c, calls := answering(t, 200, jsonType, `{"MessageId":"m","Already":false}`)
@@ -208,7 +208,7 @@ func TestProbe(t *testing.T) {
 	for name, other := range map[string]struct {
 		status            int
 		contentType, body string
-		unknown           bool // perhaps not a registry
+		unknown           bool // it may be a registry
 	}{
 		"an SQS server": {400, jsonType, `{"__type":"com.amazonaws.sqs#UnknownOperationException","message":""}`,
 			false},

@@ -17,7 +17,7 @@ import (
 
 type replyForm interface {
 	contentType() string
-	// The response is nil for an action without output.
+	// success gets a nil response for an action without output.
 	success(dst []byte, x *exchange, act *action, response any) ([]byte, error)
 	failure(dst []byte, x *exchange, refusal *queue.Error) []byte
 }
@@ -91,8 +91,7 @@ func (xmlQuery) failure(dst []byte, x *exchange, refusal *queue.Error) []byte {
 
 func (jsonQuery) contentType() string { return "application/json" }
 
-// Like Amazon's gateways to SQS, success writes absent members as null, and names two lists differently than AWS JSON
-// 1.0.
+// As in SQS, success writes absent members as null, and two lists have other names than in AWS JSON 1.0.
 func (jsonQuery) success(dst []byte, x *exchange, act *action, response any) ([]byte, error) {
 	members := map[string]any{"ResponseMetadata": requestMetadata{x.id}}
 	if response != nil {

@@ -20,7 +20,7 @@ type sendMessageRequest struct {
 	outgoing
 }
 
-// Clients verify the digests.
+// accepted contains digests, which clients verify.
 type accepted struct {
 	MD5OfMessageBody             string
 	MD5OfMessageAttributes       string `json:",omitempty"`
@@ -85,7 +85,7 @@ func sendMessageBatch(x *exchange, in *sendMessageBatchRequest) (*batchResponse[
 	})
 }
 
-// System attributes do not count.
+// batchSize excludes system attributes.
 func batchSize(entries []sendEntry) (size int) {
 	for i := range entries {
 		size += len(entries[i].MessageBody)
@@ -97,7 +97,7 @@ func batchSize(entries []sendEntry) (size int) {
 	return size
 }
 
-// prepare also returns the answer's digests.
+// prepare returns the message, and a response with its digests.
 func (o *outgoing) prepare(requestTrace string) (message queue.Outgoing, answer accepted, err error) {
 	if message, err = o.message(); err != nil {
 		return message, answer, err

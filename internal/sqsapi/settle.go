@@ -112,8 +112,8 @@ type batchResponse[Answer any] struct {
 	Failed     []failure `json:",omitempty" query:"BatchResultErrorEntry"`
 }
 
-// runBatch validates each entry with prepare, which returns a job and the answer if it succeeds. It then passes all
-// valid jobs to call, which returns one error per job (nil if all succeeded), or an error for the whole request.
+// runBatch validates each entry with prepare, which returns a job and the answer if the job succeeds. It then passes
+// all jobs to call, which returns one error per job (nil if all succeeded), or an error for the whole request.
 func runBatch[Entry, Job, Answer any, E entry[Entry]](x *exchange, entries []Entry,
 	prepare func(E) (Job, Answer, error), call func([]Job, []Answer) ([]error, error)) (*batchResponse[Answer], error) {
 	response := &batchResponse[Answer]{}
@@ -209,8 +209,8 @@ func failureOf(id string, err error) failure {
 	return failure{ID: id, SenderFault: f.sender(), Code: f.query, Message: textOf(refusal)}
 }
 
-// unlessAllFailed returns an error if every entry failed for a common reason, such as a missing queue or a storage
-// failure. Otherwise, it returns errs.
+// unlessAllFailed also returns an error if every entry failed for a reason outside it, such as a missing queue or a
+// storage failure.
 func unlessAllFailed(errs []error) ([]error, error) {
 	for _, err := range errs {
 		if err == nil || concernsEntry(err) {

@@ -81,7 +81,7 @@ func TestReceiveWakesForAMessage(t *testing.T) {
 	})
 }
 
-// pipes is a listener for in-memory connections, so that a test can wait for the server's reaction.
+// pipes is a listener for in-memory connections.
 type pipes chan net.Conn
 
 func (p pipes) Accept() (net.Conn, error) {

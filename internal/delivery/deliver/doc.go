@@ -21,8 +21,8 @@
 //	response.go  read the response ------------------------> outcome.go
 //
 // http.Transport is unsuitable: it may resend a request; it reads ahead, so unsolicited bytes can become the next
-// response; it reports neither progress nor how much of a request was written; and it needs 50 % more CPU time. net/http
-// only parses responses.
+// response; it reports neither progress nor how much of a request was written; and it needs 50 % more CPU time.
+// net/http only parses responses.
 //
 // # Guarantees
 //

@@ -16,10 +16,10 @@ type Conn interface {
 	Close() error
 }
 
-// Pool keeps unused connections for a short time. Get returns the most recently used one, so that surplus ones expire.
-// It is safe for concurrent use.
+// Pool keeps unused connections for reuse. It prefers the most recently used one, so that surplus ones expire. It is
+// safe for concurrent use.
 type Pool[C Conn] struct {
-	// Keep limits how long an unused connection is kept; negative disables reuse.
+	// Keep is how long an unused connection is kept; 0 or less disables reuse.
 	Keep time.Duration
 
 	mu     sync.Mutex
@@ -59,7 +59,7 @@ func (p *Pool[C]) takeNewest() (u unused[C], found bool) {
 	return u, true
 }
 
-// Put keeps a connection whose last exchange is complete.
+// Put adds a connection whose last exchange is complete.
 func (p *Pool[C]) Put(conn C, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -69,7 +69,7 @@ func OpenFile(path string) (*os.File, error) {
 	return f, nil
 }
 
-// Replace replaces a file atomically.
+// Replace creates a file or atomically replaces its contents and mode.
 func Replace(path string, data []byte, mode fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
@@ -130,11 +130,11 @@ func irregular(path, what string) error {
 	return fmt.Errorf("%s is %s; remove it, or use another data directory with --data-dir", path, what)
 }
 
-// AllowsOnlyTraversal reports whether other users can at most traverse a folder. Otherwise, an administrator has
-// probably chosen the mode.
+// AllowsOnlyTraversal reports whether the group and other users can at most traverse a folder. Otherwise, an
+// administrator has probably chosen the mode.
 func AllowsOnlyTraversal(mode fs.FileMode) bool { return mode.Perm()&^0o711 == 0 }
 
-// AllowGroupTraversal changes a folder's group, and lets it traverse but not list the folder.
+// AllowGroupTraversal changes a folder's group, which may then traverse but not list it. Other users have no access.
 func AllowGroupTraversal(folder string, gid int) error {
 	if err := os.Lchown(folder, -1, gid); err != nil {
 		return err
@@ -142,8 +142,8 @@ func AllowGroupTraversal(folder string, gid int) error {
 	return os.Chmod(folder, 0o710)
 }
 
-// AllowTraversal lets a group traverse the data directory. If an administrator has chosen its mode, it keeps the group
-// and lets all users traverse it.
+// AllowTraversal lets a group traverse the data directory. If an administrator has chosen its mode, the directory keeps
+// its group, and all users may traverse it.
 func AllowTraversal(dir string, gid int) error {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -173,7 +173,7 @@ func Identify(paths ...string) (all Identity) {
 	return all
 }
 
-// Changed returns an error that names the first path at which the file has changed, or nil.
+// Changed returns an error for the first file that was removed or replaced or is inaccessible, or nil.
 func (all Identity) Changed() error {
 	for _, one := range all {
 		info, err := os.Stat(one.path)

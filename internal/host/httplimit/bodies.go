@@ -16,8 +16,8 @@ const (
 	maxWait   = 10 * time.Second
 	usualBody = 1 << 20 // bytes
 
-	// A body that arrives more slowly than leastRate, in bytes per second, loses its memory if others wait. uploadGrace
-	// is extra time for distant clients.
+	// A body that arrives more slowly than leastRate, in bytes per second, is cut off if others wait for memory.
+	// uploadGrace is extra time for distant clients.
 	leastRate   = 256 << 10
 	uploadGrace = 500 * time.Millisecond
 	recheckRate = 100 * time.Millisecond
@@ -32,16 +32,17 @@ type Bodies struct {
 	waiting []*reservation // in the order in which they get memory
 }
 
-// reservation is a request for memory. The reservation of a body precedes those of larger bodies that have not waited
-// much longer, so that neither small nor large bodies starve. Responses precede later requests, because their own
-// requests have already been checked.
+// reservation is a request for memory, granted in the order of due. A body's due time increases with its size, so that
+// small bodies overtake large ones without starving them. A response is due at once, because its request has already
+// been checked.
 type reservation struct {
 	bytes   int64
 	due     time.Time
 	granted chan struct{}
 }
 
-// NewBodies limits all bodies to total bytes, and each to most, which must not exceed total.
+// NewBodies limits all bodies to total bytes. The handler must limit each body to most bytes, which must not exceed
+// total.
 func NewBodies(total, most int64) *Bodies {
 	return &Bodies{free: total, most: most}
 }
@@ -157,7 +158,7 @@ func (b *Bodies) isShort() bool {
 	return len(b.waiting) > 0
 }
 
-// Acquire waits for memory. If that takes too long, it returns a [*queue.Error].
+// Acquire waits for memory. If that takes too long or ctx ends, it returns a [*queue.Error].
 func (b *Bodies) Acquire(ctx context.Context, bytes int64) error {
 	return b.reserve(ctx, bytes, time.Now())
 }

@@ -109,7 +109,7 @@ func TestReservationIsTheLargestPossibleBody(t *testing.T) {
 	}
 }
 
-// pipes are in-memory connections, whose deadlines use synctest's clock.
+// pipes is a listener for in-memory connections, whose deadlines use synctest's clock.
 type pipes struct{ accepted chan net.Conn }
 
 func (p pipes) Accept() (net.Conn, error) {

@@ -13,7 +13,7 @@ const longestLine = 64
 // net/http hides from handlers. It stops at the first request with folded lines or Transfer-Encoding, which must be the
 // last one on the connection.
 type framing struct {
-	last atomic.Int64 // request at which framing stopped, from 1
+	last atomic.Int64 // number of the request at which framing stopped, from 1; 0 if it has not
 
 	requests int64
 	body     uint64

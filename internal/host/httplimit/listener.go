@@ -26,10 +26,10 @@ type Limits struct {
 	Bodies *Bodies
 	// Anonymous reports whether a request lacks valid credentials; nil if none are required.
 	Anonymous func(*http.Request) bool
-	// Probe reports whether a request is a probe; may be nil. If set, other requests leave a quarter of the connections
-	// free, and the limit on anonymous requests excludes probes.
+	// Probe reports whether a request is a probe; may be nil. If set, a quarter of the connections is reserved for
+	// probes, which also do not count as anonymous requests.
 	Probe func(*http.Request) bool
-	// Full is called when a new connection exceeds the limit; may be nil.
+	// Full is called when a new connection exceeds a limit; may be nil.
 	Full func()
 }
 
@@ -45,7 +45,7 @@ type listener struct {
 
 	closed  context.Context
 	end     context.CancelFunc
-	changed chan struct{} // gets a token when a connection becomes idle or ends
+	changed chan struct{} // receives a token when a connection becomes idle or ends
 
 	mu    sync.Mutex
 	conns map[*connection]bool
@@ -57,7 +57,7 @@ type connection struct {
 	net.Conn
 	framing framing
 	served  int64
-	state   *tls.ConnectionState // nil without TLS and before the handshake is complete
+	state   *tls.ConnectionState // nil without TLS and until the handshake is complete
 	failed  *log.Logger
 
 	element *list.Element // in idle; nil during a request
@@ -129,7 +129,8 @@ func Listen(server *http.Server, l net.Listener, limits Limits) net.Listener {
 	return limited
 }
 
-// Accept waits until the next connection can be served. It closes connections from an address beyond its share.
+// Accept waits until the next connection can be served. It closes connections from an address that has used up its
+// share.
 func (l *listener) Accept() (net.Conn, error) {
 	conn, err := l.acceptWithinShare()
 	if err != nil {
@@ -153,8 +154,9 @@ func (l *listener) acceptWithinShare() (net.Conn, error) {
 	}
 }
 
-// awaitRoom calls makeRoom again after wait, or when a connection changes. Meanwhile, responses ask clients to close
-// their connections, so that none is closed with a request in transit. ok is false if the listener is closed.
+// awaitRoom calls makeRoom again after wait, or when a connection becomes idle or ends. Meanwhile, responses ask
+// clients to close their connections, so that none is closed with a request in transit. ok is false if the listener is
+// closed.
 func (l *listener) awaitRoom(wait time.Duration) (ok bool) {
 	l.limits.Full()
 	l.waiting.Store(true)
@@ -174,7 +176,7 @@ func (l *listener) awaitRoom(wait time.Duration) (ok bool) {
 	return true
 }
 
-// makeRoom closes the longest idle connection if necessary. wait is the time until that may be possible, or 0.
+// makeRoom closes the longest idle connection if necessary. wait is 0, or the time until a connection may be closed.
 func (l *listener) makeRoom() (wait time.Duration) {
 	closing, wait := l.giveUpLongestIdle()
 	if closing != nil {
@@ -227,7 +229,7 @@ func (l *listener) giveUpOfPeer(peer netip.Addr) (closing net.Conn, ok bool) {
 	return nil, false
 }
 
-// The caller must hold the lock, and close the connection.
+// giveUp returns a connection that the caller must close. l.mu must be held.
 func (l *listener) giveUp(idle *list.Element) net.Conn {
 	c := l.idle.Remove(idle).(*connection)
 	c.givenUp.Store(true)

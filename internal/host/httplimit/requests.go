@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Some clients send the whole body before they read the rejection.
+// Unread data is discarded for discardTime, because some clients send the whole body before they read the rejection.
 const discardTime = time.Second
 
 // ServeHTTP drops requests on connections that were given up; clients resend them.
@@ -46,7 +46,7 @@ func refuse(w http.ResponseWriter, why string) {
 	http.Error(w, why, http.StatusServiceUnavailable)
 }
 
-// serveAnonymous limits requests without credentials, so that connections remain for others. The handler gets no body.
+// serveAnonymous limits requests without valid credentials, and passes them to the handler without their bodies.
 func (l *listener) serveAnonymous(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Connection", "close")
 	rc := http.NewResponseController(w)

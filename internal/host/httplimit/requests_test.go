@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// newGuarded's server requires the header Key. Requests to /wait block until the test ends; requests to /read return
-// their body.
+// newGuarded starts a server that requires the header Key. Requests to /wait block until the test ends; requests to
+// /read return their body.
 func newGuarded(t *testing.T, connections int) (open func(request string) net.Conn, entered chan string) {
 	t.Helper()
 	entered, leave := make(chan string, 100), make(chan struct{})

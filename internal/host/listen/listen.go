@@ -92,8 +92,7 @@ func firstGlobalUnicast(addresses []net.Addr) netip.Addr {
 	return netip.Addr{}
 }
 
-// Unix creates a socket for its owner and its folder's group. It replaces a stale socket. If a process serves it, the
-// error is [ErrInUse].
+// Unix creates a socket with mode 0660, replacing a stale one. If a process serves the socket, it returns [ErrInUse].
 func Unix(path string) (net.Listener, error) {
 	err := checkSocketPath(path)
 	var l net.Listener

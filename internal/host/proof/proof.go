@@ -23,7 +23,7 @@ const refused = "refused"
 
 const patience = 10 * time.Second
 
-// Error means that a server did not prove that it knows the secret. It has received only the challenge.
+// Error means that a server, which has received only the challenge, did not prove that it knows the secret.
 type Error struct {
 	Address string
 	// Other means that the server has a different secret.
@@ -42,7 +42,7 @@ func (e *Error) Error() string {
 	return "the server at " + e.Address + " does not prove that it knows the token"
 }
 
-// Unwrap returns why the challenge received no response, or nil.
+// Unwrap returns the reason why the challenge received no response, or nil.
 func (e *Error) Unwrap() error { return e.cause }
 
 // Require returns a copy of t that uses a connection only once the server has proved that it knows the secret.
@@ -149,12 +149,12 @@ func Answer(w http.ResponseWriter, r *http.Request, secret string) bool {
 	}
 	nonce, _, _ := strings.Cut(given, ".")
 	w.Header().Set(header, mac(secret, "server", nonce, binding(r)))
-	w.Header().Del("Connection") // even if the server is full, the actual request follows on this connection
+	w.Header().Del("Connection") // even if the server is full, because the actual request follows on this connection
 	w.WriteHeader(http.StatusNoContent)
 	return true
 }
 
-// Knows reports whether a request is a challenge from a client that knows the secret, which must not be "".
+// Knows reports whether a request is a challenge from a client that knows the secret. No client knows the secret "".
 func Knows(r *http.Request, secret string) bool {
 	nonce, given, _ := strings.Cut(r.Header.Get(header), ".")
 	return nonce != "" && secret != "" && hmac.Equal([]byte(given), []byte(mac(secret, "client", nonce, binding(r))))

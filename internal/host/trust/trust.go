@@ -35,8 +35,8 @@ func File(path string) error {
 
 const mostChecked = 200_000
 
-// Folder is [File] for a folder. It also checks all files below the entries of dir that inside names. It fails if there
-// are too many files.
+// Folder is [File] for a folder. It also checks the entries of dir named in inside and all files below them, and fails
+// if there are too many.
 func Folder(dir string, inside ...string) error { return checkFolder(mostChecked, dir, inside) }
 
 func checkFolder(most int, dir string, inside []string) error {
@@ -95,7 +95,7 @@ func checkPath(path string) error {
 	return nil
 }
 
-// Owns reports whether the current user owns a file.
+// Owns reports whether the process's effective user owns a file.
 func Owns(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && stat.Uid == uint32(os.Geteuid())
@@ -108,7 +108,7 @@ func judge(mode fs.FileMode, uid, gid, self uint32) *Error {
 
 	others := Controllers(mode, uid, gid, self)
 	if others == Owner && mode&0o002 != 0 {
-		others = AllUsers // root never runs code that all users can write to
+		others = AllUsers // the more serious problem
 	}
 
 	canWrite := fmt.Sprintf(" can write to it (mode %04o)", mode.Perm())

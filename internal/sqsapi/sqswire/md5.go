@@ -32,7 +32,7 @@ func appendSized(dst []byte, s string) []byte {
 	return append(dst, s...)
 }
 
-// AttributesMD5 returns the digest of attributes in any order. SQS omits it without attributes.
+// AttributesMD5 returns the digest of attributes, which can be in any order. SQS omits the digest of no attributes.
 func AttributesMD5(attributes []queue.Attribute) [md5.Size]byte {
 	attributes = queue.SortedAttributes(attributes)
 	var scratch [512]byte

@@ -14,20 +14,21 @@ type Problem int
 // The problems of a JSON text.
 const (
 	NotJSON       Problem = iota // invalid from Error.At
-	HalfPair                     // Error.Got is an unpaired surrogate
+	HalfPair                     // an unpaired surrogate
 	TooDeep                      // nested deeper than [Limits] allows
 	TooManyValues                // more values than [Limits] allows
 	WrongKind                    // the value at Error.Path must be Error.Want
 )
 
-// Error is the reason a text cannot be read. It never quotes strings in the text.
+// Error is the reason a text cannot be read. It contains names and numbers of the text, but no other strings.
 type Error struct {
 	Problem Problem
-	// At is in bytes.
+	// At is the offset in bytes.
 	At int
 	// Path names the value, such as Entries.0.Id; "" for the whole text.
 	Path string
-	// Want and Got are kinds of values, such as "string" and "number 1.5". Got is "" if only the value is invalid.
+	// Want and Got are kinds of values, such as "string" and "number 1.5". Got is "" if the kind is right but the
+	// value is invalid. For HalfPair, Got is the surrogate in hexadecimal.
 	Want, Got string
 }
 
@@ -50,15 +51,15 @@ func (e *Error) Error() string {
 // Limits restricts a [Reader]'s input. Zero means no limit.
 type Limits struct {
 	Depth int
-	// Values is counted by commas and opening brackets. Without a limit, a short text can require a hundred times its
-	// size in memory.
+	// Values limits the number of commas and opening brackets. Without a limit, decoding a short text can require a
+	// hundred times its size in memory.
 	Values int
 	// Lenient accepts control characters and invalid UTF-8 in strings, and unpaired surrogates as U+FFFD.
 	Lenient bool
 }
 
-// Reader reads a JSON text. Each method consumes the next value, which must be of its kind or null. After an error,
-// methods return zero values and [Reader.Finish] the error.
+// Reader reads a JSON text. Its methods consume the next value, which must be of their kind or null. After an error,
+// they return zero values, and [Reader.Finish] returns the error.
 type Reader struct {
 	limits Limits
 	text   string
@@ -98,7 +99,7 @@ func (r *Reader) fail(problem Problem) *Error {
 	return failed
 }
 
-// Mismatch records that the next value is not of the wanted kind, and consumes it.
+// Mismatch fails because the next value is not of the wanted kind.
 func (r *Reader) Mismatch(want string) {
 	got := kinds[r.Peek()]
 	start := r.at
@@ -121,7 +122,7 @@ func (r *Reader) Mismatch(want string) {
 // kinds maps the first byte of a value to its kind, except for numbers. Read-only.
 var kinds = map[byte]string{'"': "string", '[': "array", '{': "object", 't': "bool", 'f': "bool", 'n': "null"}
 
-// Reject records that the last value is invalid, such as malformed base64.
+// Reject fails because the last value is invalid, such as malformed base64.
 func (r *Reader) Reject(want string) { r.fail(WrongKind).Want = want }
 
 func (e *Error) within(name string) {
@@ -241,7 +242,7 @@ func (r *Reader) Object(member func(name string)) {
 	}
 }
 
-// List calls element for each element, which it must consume.
+// List calls element for each element. element must consume the value.
 func (r *Reader) List(element func()) {
 	if !r.open('[', "list or base64 string") {
 		return
@@ -342,8 +343,8 @@ func (r *Reader) unescape(s string, offset int) string {
 	}
 }
 
-// codePoint decodes the one or two \uXXXX at the start of s, and returns their size. Invalid input becomes -1; with
-// Lenient, an unpaired surrogate becomes U+FFFD.
+// codePoint decodes \uXXXX, or a surrogate pair of two, at the start of s, and returns the size. Invalid input becomes
+// -1; with Lenient, an unpaired surrogate becomes U+FFFD.
 func (r *Reader) codePoint(s string) (c rune, size int) {
 	const unitSize = 6
 	c = codeUnit(s)
@@ -387,7 +388,7 @@ func isText(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' })
 }
 
-// Integer returns an integer of up to the given bits.
+// Integer returns an integer that fits into the given number of bits.
 func (r *Reader) Integer(bits int) int64 {
 	if r.Null() {
 		return 0
