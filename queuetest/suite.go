@@ -12,7 +12,7 @@ import (
 	"unicode"
 )
 
-// Suite is about seventy checks of SQS behavior, documented or observed, and of behavior that this module relies on.
+// Suite is about ninety checks of SQS behavior, documented or observed, and of behavior that this module relies on.
 type Suite struct {
 	// Start returns the server for a check, which may be the same each time.
 	Start func(t testing.TB) Server

@@ -26,10 +26,10 @@
 //     If received again before the delete is confirmed, it is deleted unposted.
 //   - A delivery holds its slot until the response, not until the delete.
 //   - A delivery starts with more than half of its visibility timeout left; other messages are returned.
-//   - Unposted messages are returned with a visibility timeout of 0, surplus postponed ones with up to a minute. A message
-//     that may still be running is never made visible early.
-//   - Postponed messages occupy no slot and use up no receive. They are returned when the gate closes for a reason other
-//     than throttling, shortly before 12 h after the receive, and when there are too many.
+//   - Unposted messages are returned with a visibility timeout of 0, surplus postponed ones with up to a minute. A
+//     message that may still be running is never made visible early.
+//   - Postponed messages occupy no slot and use up no receive. They are returned when the gate closes for a reason
+//     other than throttling, shortly before 12 h after the receive, and when there are too many.
 //   - Message k+1 of a FIFO group is posted after the delete of k is confirmed, after k failed on its last receive, or
 //     after k in the same batch. If k failed and may be received again, the messages behind it are returned; those in
 //     its batch are not deleted even if done, because k would be processed after them.
@@ -47,8 +47,8 @@
 //     done messages are still deleted.
 //   - The app refuses connections (no attempt): receiving stops, unposted messages are returned, and the app is probed.
 //     Then deliveries resume one at a time, with one more after each response.
-//   - The target throttles (no attempt): receiving and delivering stop for the requested time, at most 5 minutes, or for
-//     1 to 30 s.
+//   - The target throttles (no attempt): receiving and delivering stop for the requested time, at most 5 minutes, or
+//     for 1 to 30 s.
 //   - The limiter refuses: all workers that share it stop receiving. Held messages wait.
 //   - A receive fails: the next one waits up to 15 s, or up to 30 s after a permanent refusal.
 //   - A delete fails: it is retried until shortly before the visibility timeout ends. After a permanent refusal,
