@@ -14,8 +14,8 @@ type Route[Body, Answer any] struct {
 	Pattern string // method and path with names in braces
 	// Summary is a sentence for the OpenAPI document. Query lists the query parameters, separated by spaces.
 	Summary, Query string
-	// Act is the logged action, such as "queue paused". Its first word tells what the path names: a message, task or
-	// process; otherwise, a queue.
+	// Act is the logged action, such as "queue paused". If its first word is message, task or process, the path names
+	// one of these, otherwise a queue.
 	Act   string
 	Limit time.Duration // set if a request may take longer than [MaxWait]
 }

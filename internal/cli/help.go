@@ -25,7 +25,7 @@ type flagSection struct {
 	flags []*pflag.Flag
 }
 
-// Unless all is true, topics contain only the essential options, and left is the number of others.
+// flagSections lists only the essential options of each topic unless all is true. left is the number of others.
 func flagSections(flags *pflag.FlagSet, all bool) (sections []flagSection, left int) {
 	var own []*pflag.Flag
 	options := map[string]*pflag.Flag{}

@@ -122,7 +122,7 @@ func readQueueKey(l *loader, from Origin, e entry, lineOf map[string]int, rows [
 	return a, true
 }
 
-// Instances without the queue ignore the setting.
+// readSharedQueueKey also accepts settings of queues that this instance lacks. They have no effect.
 func readSharedQueueKey(l *loader, from Origin, e entry, key, queue string) {
 	own := entry{key: key, text: e.text, null: e.null, line: e.line}
 	rows := queueTable(&QueueSettings{}, table(&Settings{}))

@@ -69,7 +69,7 @@ func parseQueue(item string) (QueueSettings, error) {
 	return q, nil
 }
 
-// URLs and ARNs also contain colons.
+// splitWeight recognizes the colons of URLs and ARNs.
 func splitWeight(item string) (ref, weight string, weighted bool) {
 	const inARN = 5 // colons
 	at := strings.LastIndexByte(item, ':')

@@ -126,7 +126,6 @@ func TestLineBufferDoesNotWaitForAReader(t *testing.T) {
 	}
 }
 
-// The test is most useful with the race detector.
 func TestLineBufferKeepsTheOrderOfManyWriters(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

@@ -17,7 +17,7 @@ import (
 func TestWatchOnATerminal(t *testing.T) {
 	p := pseudoterminal.Open(t)
 	before := p.Modes()
-	n, next := 0, make(chan struct{}) // each look waits until the previous frame was seen
+	n, next := 0, make(chan struct{}) // each refresh waits until the test has seen the previous frame
 	c := &CLI{In: p.File, Out: p.File, Err: p.File, Tty: true, TtyIn: true}
 	w := &watch{cli: c, cmd: &cobra.Command{}, interval: 100 * time.Millisecond, runOnce: func() error {
 		if n++; n > 1 {

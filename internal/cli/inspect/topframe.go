@@ -29,8 +29,8 @@ type topFrame struct {
 
 const topKeys = "q quit   p pause   ↑ ↓ scroll"
 
-// No line is wider than width, and external text cannot contain control sequences. Without a height, lines returns all
-// lines except the footer.
+// lines returns lines of at most width columns, without control sequences in external text. If height is 0, it returns
+// all lines except the footer.
 func (f *topFrame) lines(width, height int) []string {
 	head := f.head(width)
 	middle := f.middle(width)

@@ -284,8 +284,8 @@ func (p *sqsSource) destination(ctx context.Context, m *sourceMessage, to string
 	return origin, nil
 }
 
-// Senders can set any attribute, so tendril's source attribute is trusted only if that queue uses this one as its
-// dead-letter queue.
+// isTrusted accepts tendril's source attribute only if that queue uses this one as its dead-letter queue, because
+// senders can set any attribute.
 func (p *sqsSource) isTrusted(ctx context.Context, m *sourceMessage, origin string) (bool, error) {
 	if m.DeadLetterSource != "" || origin == p.source || p.sources == nil {
 		return true, nil

@@ -322,7 +322,7 @@ func (p *replay) signsDeliveries(now *api.Configuration, name string) bool {
 	return false
 }
 
-// The workers' URL has the port of the first replica, which may be gone.
+// targetURL replaces the first replica's port, which the worker's URL has, with a ready replica's.
 func (p *replay) targetURL(ctx context.Context, queueName string) (string, error) {
 	if p.status == nil {
 		st, err := p.client.Status(ctx)
@@ -379,7 +379,7 @@ func splitURL(text string) (address, path string, err error) {
 
 const noID = "00000000-0000-0000-0000-000000000000"
 
-// A copy regains the ID and counts of its original.
+// deliveredAs restores the original's ID and counts in a message that tendril dead-lettered as a copy.
 func deliveredAs(m *api.Message) *queue.Message {
 	attributes, before := queue.CutReason(m.Attributes)
 	out := &queue.Message{ID: cmp.Or(m.ID, noID), Body: m.Body, Attributes: attributes,

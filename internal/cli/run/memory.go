@@ -84,7 +84,7 @@ type load struct {
 	collections uint64 // at the last call of hasEnded
 }
 
-// A load has ended if there was no collection since the last call, but far more memory is held than at rest.
+// hasEnded reports whether there was no collection since the last call, but far more memory is held than at rest.
 func (l *load) hasEnded(held, collections uint64) bool {
 	idle := collections == l.collections
 	l.rest, l.collections = min(l.rest, held), collections

@@ -188,7 +188,7 @@ func (f files) python() *App {
 	return app
 }
 
-// A virtual environment in the folder needs no prefix, because 'tendril up' activates it.
+// pythonTool returns no prefix for a virtual environment in the folder, because 'tendril up' activates it.
 func (f files) pythonTool() (run string, install []string) {
 	project := f.text("pyproject.toml")
 	switch {

@@ -151,8 +151,8 @@ func (c *core) newAttempt(now time.Time, next queue.Lease) *attempt {
 	return &attempt{old: c.seen, next: next, start: now}
 }
 
-// The lease may be taken if it was never written, was released, is this instance's from a lost term, or was unchanged
-// in a read after its expiry. Without that read, every instance would try to replace a dead leader.
+// mayTake reports whether the lease was never written, was released, is this instance's from a lost term, or was
+// unchanged in a read after its expiry. Without that read, every instance would try to replace a dead leader.
 func (c *core) mayTake() bool {
 	return c.seen.Version == "" || c.seen.Released || c.isOwn(c.seen) || !c.readAt.Before(c.expiry())
 }
@@ -214,7 +214,7 @@ func (c *core) swapped(now time.Time, a *attempt, won bool, current queue.Lease)
 	return true
 }
 
-// The lease must be read before the next attempt.
+// lose ends the term. The lease must be read before the next attempt.
 func (c *core) lose() {
 	c.term = 0
 	c.pending = nil

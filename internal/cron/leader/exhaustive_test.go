@@ -24,7 +24,7 @@ const unit = time.Second
 
 func (s *state) clock() time.Time { return time.Unix(int64(s.now), 0) }
 
-// States with the same key have the same next states. Only differences between times matter, up to the longest duration
+// key is equal for states with the same next states. Only differences between times matter, up to the longest duration
 // in rules.
 func (s *state) key() string {
 	k := make([]byte, 0, 256)
@@ -122,7 +122,7 @@ func (s *state) addSwapOutcomes(i int, a *attempt, add func(func(*state))) {
 	add(func(n *state) { failed(n); n.apply(a) })                 // applied, but reported as failed
 	add(func(n *state) { failed(n) })                             // not applied
 	add(func(n *state) { failed(n); n.late = append(n.late, a) }) // applied later
-	// The process gave up its term meanwhile.
+	// The process gave up its term during the call.
 	add(func(n *state) {
 		if n.nodes[i].term > 0 {
 			n.nodes[i].lose()

@@ -17,7 +17,7 @@ type perSecond struct {
 	reads, writes map[int]int
 }
 
-// Each call takes 5 ms, like a DynamoDB call.
+// measure makes each call take 5 ms, like a DynamoDB call.
 func measure(store *memoryStore, err error) *perSecond {
 	p := &perSecond{began: time.Now(), reads: map[int]int{}, writes: map[int]int{}}
 	store.SetFault(func(swap bool) storeFault {

@@ -46,7 +46,7 @@ type history struct {
 	recorded int64
 }
 
-// A run's delivery may be recorded before the run itself.
+// add keeps the result of a delivery that was recorded before the run itself.
 func (h *history) add(r Run) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

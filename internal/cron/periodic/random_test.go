@@ -24,7 +24,7 @@ type script struct {
 	events []event
 }
 
-// event is an election of node (-1 for no leader), its restart, or a change of the clock.
+// event elects node (-1 for no leader), restarts it, or steps the clock.
 type event struct {
 	after time.Duration
 	what  string

@@ -81,7 +81,8 @@ func (n *naive) matchHour(r time.Time) bool {
 	return dom && dow
 }
 
-// The zones have changes of an hour, of half an hour, at midnight and during Ramadan, no changes, or unusual offsets.
+// everyZone returns zones with clock changes of an hour, of half an hour, at midnight and during Ramadan, without clock
+// changes, and with unusual offsets.
 func everyZone() []string {
 	return []string{
 		"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata", "Asia/Kathmandu",

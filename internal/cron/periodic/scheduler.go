@@ -277,8 +277,8 @@ func (e *entry) start() registry.Start {
 	return registry.Start{At: e.from, Schedule: e.task.Schedule.String() + " " + e.task.Schedule.Zone().String()}
 }
 
-// A fast clock may have recorded a future time, which may hide missed runs, so the longest period that can be caught up
-// is checked again. The registry recognizes enqueued runs.
+// adoptTimes checks the longest period that can be caught up again if the recorded time is in the future: a fast clock
+// may have recorded it, and it may hide missed runs. The registry recognizes enqueued runs.
 func (e *entry) adoptTimes(times queue.TaskTimes, now time.Time) {
 	e.timesKnown = true
 	e.accountedUpTo = times.UpTo

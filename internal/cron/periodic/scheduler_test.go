@@ -759,7 +759,7 @@ func TestOneQueueDoesNotHoldUpAnother(t *testing.T) {
 	})
 }
 
-// A follower enqueues nothing, so nothing of it can be failing.
+// A follower enqueues nothing, so it reports no failures.
 func TestFailuresEndWithTheTerm(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {

@@ -82,7 +82,7 @@ func singleFault(t *testing.T, queueName string, n int, applied, dies bool) {
 		t.Fatalf("%v, then %v", err, err2)
 	}
 	got := len(w.queues[queueName])
-	// Only a lost response, or a death between sending and settling, causes a duplicate.
+	// Only a lost response, or a crash between sending and settling, causes a duplicate.
 	most := 1
 	if !queue.IsFIFO(queueName) && (n == 2 && applied || n == 3 && dies && !applied) {
 		most = 2
@@ -95,7 +95,7 @@ func singleFault(t *testing.T, queueName string, n int, applied, dies bool) {
 	}
 }
 
-// Two leaders die between sending and settling. The third sends once more and settles the run.
+// Two leaders crash between sending and settling. The third sends once more and settles the run.
 func TestEachLeaderHasATry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

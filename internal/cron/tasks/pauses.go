@@ -85,7 +85,7 @@ func (p *pauses) read(ctx context.Context) (map[string]pause, error) {
 	return pausesOf(texts), err
 }
 
-// refresh ignores a read that may not include a change made meanwhile. After an error, the known pauses stay.
+// refresh ignores a read that may not include a concurrent change. After an error, the known pauses stay.
 func (p *pauses) refresh(ctx context.Context, s *periodic.Scheduler) error {
 	p.mu.Lock()
 	before := p.changes

@@ -11,7 +11,7 @@ import (
 	"tendril/internal/cron/periodic"
 )
 
-// slowPauses returns what it stored a second before.
+// slowPauses returns the pauses stored a second earlier.
 type slowPauses struct {
 	mu     sync.Mutex
 	stored map[string]string

@@ -83,7 +83,7 @@ func (m *Manager) Adopt(ctx context.Context, path string) error {
 	})
 }
 
-// Shutdown also cancels the context of do.
+// withChangeLock calls do with a context that shutdown also cancels.
 func (m *Manager) withChangeLock(ctx context.Context, do func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -98,7 +98,7 @@ func (r *runningTasks) writeLease(task string, stored queue.Lease, released bool
 	return current, err
 }
 
-// A dead instance's lease expires after being unchanged for its duration.
+// runsElsewhere ignores a lease that has not changed for its duration, because its holder is dead.
 func (r *runningTasks) runsElsewhere(ctx context.Context, task string) (bool, error) {
 	l, err := r.store.Read(ctx, periodic.RunningLease(r.queue, task))
 	r.mu.Lock()

@@ -331,7 +331,7 @@ func idle(t *testing.T, r *region, n int) {
 	}
 }
 
-// afterOutage includes the ten seconds after the outage.
+// afterOutage limits the calls during an outage, and in the ten seconds after it.
 func afterOutage(t *testing.T, r *region, n int, of service) {
 	actions := map[service][]action{sqs: {receives, deletes, sends}, dynamoDB: {reads, writes, looks, runs, runReads}}[of]
 	r.measure()
