@@ -18,7 +18,7 @@ func stages(opts *Options) stage {
 	if opts.Account != nil { // only runs that are sent are recorded
 		d = recordRuns(d, opts.Account)
 	}
-	if opts.Paused != nil { // the outer stages may wait
+	if opts.Paused != nil { // checked here, because the outer stages may wait
 		d = unlessPaused(d, opts.Paused)
 	}
 	if opts.SNS || opts.Payloads != nil { // scheduled runs are not unwrapped
@@ -26,7 +26,7 @@ func stages(opts *Options) stage {
 	}
 
 	d = recognizeRuns(d, opts)
-	if opts.Tracker != nil { // fetching a payload counts as in flight
+	if opts.Tracker != nil { // outermost, because fetching a payload counts as in flight
 		d = opts.Tracker.track(d)
 	}
 

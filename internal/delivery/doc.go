@@ -4,6 +4,7 @@
 //	  |   track          counts deliveries in flight, for scale-in protection
 //	  |   recognizeRuns  parses scheduled runs and checks them with the registry
 //	  |   unwrap         unwraps SNS envelopes and fetches payloads from S3
+//	  |   unlessPaused   postpones messages while sending is paused
 //	  |   recordRuns     records the start and result of scheduled runs
 //	  |   announce       reports the start
 //	  |   trace          creates the spans
@@ -14,9 +15,9 @@
 // Each stage sets the results of messages that it cannot pass on and, on a FIFO queue, holds back later messages of
 // their groups.
 //
-// If only registered runs are trusted, another one becomes an ordinary message: it loses its run attributes and is
-// posted to the app's own path.
+// If only registered runs are trusted ([Options].Known), a message that claims to be another run becomes an ordinary
+// one: it loses its run attributes and is posted to the app's own path.
 //
-// If S3 does not respond in time, the message is postponed, without an attempt. If the object is missing or access is
-// denied, the delivery fails.
+// If S3 is unreachable or throttles requests, the message is postponed without using up an attempt. Otherwise, a
+// payload that cannot be fetched is a failed delivery.
 package delivery

@@ -74,8 +74,8 @@ func programName(command string) string {
 	return "function"
 }
 
-// LogFunction returns listeners that log a function's events. stopping reports whether exits are expected. log may be
-// nil.
+// LogFunction returns listeners that log a function's events to log, which may be nil. stopping reports whether exits
+// are expected.
 func LogFunction(log *slog.Logger, stopping func() bool) runtimeapi.Events {
 	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	process := func(instance int) *slog.Logger { return log.With("component", fmt.Sprintf("function.%d", instance)) }

@@ -20,7 +20,7 @@ type Remote struct {
 	http  atomic.Pointer[deliver.Client]
 }
 
-// NewRemote returns a target with a client from open. A zero check only requires that the app accepts connections.
+// NewRemote returns a target with a client from open. With a zero check, the app only has to accept connections.
 func NewRemote(open func() (*deliver.Client, error), check supervisor.Check) (*Remote, error) {
 	r := &Remote{open: open, check: check}
 	return r, r.Renew()
@@ -31,7 +31,7 @@ func (r *Remote) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	return r.http.Load().Deliver(ctx, m)
 }
 
-// DeliverBatch delivers several messages at once.
+// DeliverBatch implements [worker.BatchDeliverer].
 func (r *Remote) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.Result {
 	return r.http.Load().DeliverBatch(ctx, ms)
 }
@@ -62,7 +62,8 @@ func (r *Remote) Renew() error {
 // Close closes the client.
 func (r *Remote) Close() { r.http.Load().Close() }
 
-// CheckAt returns check for target's host. An HTTP check on its port uses TLS if target does.
+// CheckAt returns check for target's host, unless target is a socket. An HTTP check of target's port uses TLS if target
+// does.
 func CheckAt(check supervisor.Check, target string) supervisor.Check {
 	u, err := url.Parse(target)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" {

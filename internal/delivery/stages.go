@@ -24,18 +24,18 @@ type Options struct {
 	OneByOne bool
 	Tracker  *Tracker // may be nil
 	Known    Registry // nil trusts every message that claims to be a run
-	// Account returns the account of scheduled runs. Both may be nil.
+	// Account returns the account of scheduled runs. Account and its result may be nil.
 	Account  func() RunAccount
 	SNS      bool
 	Payloads *envelope.Opener // nil if no bucket is allowed
 	// Deadline limits an entire delivery; 0 and a nil Deadline mean no limit.
 	Deadline func() time.Duration
-	// Postponed is called if the registry or a payload is temporarily unavailable; may be nil.
+	// Postponed is called if the registry or a payload is temporarily not available; may be nil.
 	Postponed func(m *queue.Message, retryIn time.Duration, err error)
 	// Paused reports whether sending must stop, such as after a rollback of the app's version; may be nil. It is
-	// called after the waits for the registry and a payload. A Target that waits must call it as well.
+	// called after waiting for the registry and a payload. A Target that waits must also call it.
 	Paused func() bool
-	// Begun is called before a message is sent, with a scheduled run's path, otherwise ""; may be nil.
+	// Begun is called before a message is sent, with the path of a scheduled run or ""; may be nil.
 	Begun func(path string)
 	// Posting is called with the receipt handle just before a message is sent; may be nil.
 	Posting func(receipt string)
@@ -60,7 +60,7 @@ type message struct {
 	result queue.Result
 }
 
-// The app receives the original message, without the reason of an earlier dead-lettering.
+// withoutReason removes the reason of an earlier dead-lettering, so that the app receives the original message.
 func withoutReason(m *queue.Message) *queue.Message {
 	others, _ := queue.CutReason(m.Attributes)
 	if len(others) == len(m.Attributes) {
@@ -149,7 +149,7 @@ type RunAccount interface {
 	Ended(outcome periodic.Outcome)
 }
 
-// A run starts and ends in the same account.
+// recordRuns uses the same account for the start and the end of a run.
 func recordRuns(next stage, account func() RunAccount) stage {
 	return func(ctx context.Context, batch []*message) {
 		to := account()
@@ -173,8 +173,8 @@ func recordRuns(next stage, account func() RunAccount) stage {
 	}
 }
 
-// Registry reports whether a run with this ID was scheduled for this path. If that is not known yet, the error is
-// [periodic.ErrUndecided].
+// Registry reports whether a run with this ID was scheduled for this path. The error is [periodic.ErrUndecided] while
+// that is unknown.
 type Registry func(ctx context.Context, id, path string) (bool, error)
 
 const undecidedPause = time.Second
@@ -230,7 +230,8 @@ func withoutRun(m *queue.Message) *queue.Message {
 	return &ordinary
 }
 
-// failedLookup usually postpones the message, because an outage of the registry must not use up receives.
+// failedLookup postpones the message, so that an outage of the registry uses up no attempt. If access is denied, the
+// delivery fails.
 func failedLookup(ctx context.Context, m *message, opts *Options, err error, took time.Duration) queue.Result {
 	switch {
 	case errors.Is(err, periodic.ErrUndecided):
@@ -247,7 +248,8 @@ func failedLookup(ctx context.Context, m *message, opts *Options, err error, too
 		RetryAfter: retryIn}
 }
 
-// keepReady returns the ready messages. On a FIFO queue, any other message holds back the later ones of its group.
+// keepReady returns the ready messages. On a FIFO queue, a message that is not ready holds back later ones of its
+// group.
 func keepReady(batch []*message, fifo bool, ready func(*message) bool) []*message {
 	kept := make([]*message, 0, len(batch))
 	heldBack := map[string]queue.Result{}
@@ -292,7 +294,7 @@ func (t *Tracker) end(id uint64) {
 	delete(t.since, id)
 }
 
-// Work returns the number of deliveries in flight and the oldest's age.
+// Work returns the number of deliveries in flight (a batch counts as one) and the age of the oldest.
 func (t *Tracker) Work() autoscale.Work {
 	now := time.Now()
 	t.mu.Lock()

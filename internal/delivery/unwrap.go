@@ -51,7 +51,7 @@ func openSNS(m *message, log *slog.Logger) {
 	}
 }
 
-// fetchPayload replaces a pointer with its payload. It returns false if the message cannot be delivered now.
+// fetchPayload replaces a pointer with its payload. If that fails, it sets the result and returns false.
 func fetchPayload(ctx context.Context, m *message, deadline time.Time, opts *Options) bool {
 	start := time.Now()
 	fetching, cancel := context.WithDeadline(ctx, deadline)
@@ -66,7 +66,7 @@ func fetchPayload(ctx context.Context, m *message, deadline time.Time, opts *Opt
 		return false
 	}
 
-	// The pause exceeds the fetch, so that most slots are free while S3 is not responding.
+	// The pause is longer than the fetch, so that most slots are free while S3 does not respond.
 	retryIn := max(fetchPause, 2*time.Since(start))
 	if ctx.Err() == nil && opts.Postponed != nil {
 		opts.Postponed(m.Message, retryIn, err)

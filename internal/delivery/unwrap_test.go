@@ -80,7 +80,7 @@ func TestLaterMessagesOfAGroupAreHeldBack(t *testing.T) {
 		name          string
 		fifo          bool
 		given         []string
-		bodies, wants []string // reasons of the results; "" is done
+		bodies, wants []string // wants are reasons of the results; "" means done
 	}{
 		{"in a group", true, []string{"g/->none", "g/2", "h/3", "g/4"}, []string{"3"}, []string{gone, behind, "", behind}},
 		{"in the middle", true, []string{"g/1", "h/->have", "g/->none", "g/4", "h/5"}, []string{"1", "had", "5"},

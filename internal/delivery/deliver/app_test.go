@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
-// script may violate the protocol.
+// app is a server whose script may violate the protocol.
 type app struct {
 	script func(c *appConn)
 
@@ -103,7 +103,7 @@ func (a *app) listenOn(t testing.TB, l net.Listener) {
 	t.Cleanup(func() { l.Close(); a.running.Wait() })
 }
 
-// pipe connects in memory, as synctest requires.
+// pipe returns an in-memory connection, as synctest requires.
 func (a *app) pipe(context.Context, string, string) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	a.serve(theirs)

@@ -25,7 +25,7 @@ func (h *requestHead) appendBatchHead(b []byte, p *content, trace *TraceContext)
 	return append(b, "\r\n"...)
 }
 
-// The ID that signs a batch depends only on its messages.
+// batchID depends only on the messages, so that it is the same for every attempt with them.
 func batchID(batch []*queue.Message) string {
 	sum := sha256.New()
 	for _, m := range batch {
@@ -34,8 +34,8 @@ func batchID(batch []*queue.Message) string {
 	return "batch_" + hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// readFailures sets p.failed. It ignores a body without failures, because many apps just return "OK". A problem means
-// that the report is unreliable.
+// readFailures sets p.failed. It ignores text without batchItemFailures, because many apps just return "OK". A problem
+// means that the report is unreliable.
 func (p *content) readFailures(res *response) (problem string) {
 	if !res.bodyComplete {
 		return "response to a batch longer than 64 KiB"
@@ -58,11 +58,11 @@ func messageIDs(ms []*queue.Message) []string {
 
 const behindReason = "an earlier message of its group is not done"
 
-// InParts delivers messages in order. A message for which alone returns true is delivered by itself, the others
-// together. If deliver returns fewer results than messages, it is called again with the rest.
+// InParts delivers messages in order. A message for which alone returns true is a part of its own. If deliver returns
+// fewer results than messages, it is called again with the rest.
 //
-// On a FIFO queue, an unfinished message holds back later ones of its group. After a part that is throttled or does
-// not reach the target, nothing more is sent.
+// On a FIFO queue, an unfinished message holds back those of its group in later parts. After a part that is throttled
+// or does not reach the target, nothing more is sent.
 func InParts(ms []*queue.Message, fifo bool, alone func(*queue.Message) bool,
 	deliver func(part []*queue.Message) []queue.Result) []queue.Result {
 	p := parts{ms: ms, fifo: fifo, alone: alone, results: make([]queue.Result, len(ms)),

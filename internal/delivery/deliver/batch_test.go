@@ -16,7 +16,7 @@ import (
 	"tendril/queue"
 )
 
-// D is done, F failed, U unreached.
+// lettersOf returns one letter per result: D for done, F for failed, U for unreached.
 func lettersOf(results []queue.Result) (s string) {
 	for _, r := range results {
 		s += strings.ToUpper(r.Outcome.String()[:1])

@@ -18,8 +18,8 @@ import (
 	"tendril/queue"
 )
 
-// "ratio" is the ratio of Deliver's and a net/http client's rates; "cpu-ratio" is the client's CPU time divided by
-// Deliver's, including the app's.
+// BenchmarkDeliver compares Deliver with a net/http client: "ratio" is Deliver's rate divided by the client's,
+// "cpu-ratio" the client's CPU time divided by Deliver's, both including the app.
 func BenchmarkDeliver(b *testing.B) {
 	for _, connections := range []int{1, 10, 50} {
 		b.Run(fmt.Sprint(connections), func(b *testing.B) { benchmarkDeliver(b, connections) })

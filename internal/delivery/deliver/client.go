@@ -20,7 +20,7 @@ type Client struct {
 	transport *transport
 	single    protocol
 	batches   protocol
-	record    string // end of each batch record; "" for no batches
+	record    string // end of each batch record; "" disables batches
 	fifo      bool
 	deadline  time.Duration
 	trace     func(context.Context, *queue.Message) TraceContext // may be nil
@@ -73,7 +73,7 @@ func NewClient(opts *Options) (*Client, error) {
 }
 
 // Deliver posts m to the app at most once. If a kept connection accepts no bytes, it tries a new one. It returns soon
-// after ctx is done; the outcome is Failed if the app may be processing the message.
+// after ctx is done; if the app may be processing the message, the outcome is then Failed.
 func (c *Client) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	run, err := runOf(m)
 	if err != nil {
@@ -88,7 +88,7 @@ func (c *Client) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 
 // DeliverBatch posts several messages in one request, in the format of Lambda events. The app may respond with
 // batchItemFailures. Scheduled runs, and all messages without [Options].QueueARN, are posted alone. On a FIFO queue,
-// an unfinished message holds back later ones of its group.
+// an unfinished message holds back those of its group in later requests.
 func (c *Client) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.Result {
 	isAlone := func(m *queue.Message) bool { return c.record == "" || m.Run != nil }
 	return InParts(ms, c.fifo, isAlone, func(part []*queue.Message) []queue.Result {
@@ -227,5 +227,5 @@ func (c *Client) Probe(ctx context.Context) error {
 // TLSConfig returns the current TLS configuration, which must not be modified, or nil.
 func (c *Client) TLSConfig() *tls.Config { return c.transport.dialer.config() }
 
-// Close closes unused connections at once, the others after their deliveries.
+// Close closes unused connections immediately, and the others after their deliveries.
 func (c *Client) Close() { c.transport.pool.Close() }

@@ -19,19 +19,20 @@ import (
 
 const (
 	writeGrace = 50 * time.Millisecond
-	// writeChunk is the size in bytes from which a request is written in a separate goroutine, so that the app can
-	// respond early.
+	// Requests of more than writeChunk bytes are written in a separate goroutine, so that the app can respond early.
 	writeChunk      = 32 << 10
 	maxResponseHead = 64 << 10
 	readBuffer      = 4 << 10
-	// maxResponseBody is the length in bytes of a response body above which the connection is closed.
+	// maxResponseBody is the maximum length in bytes of a response body that is read. After a longer one, the
+	// connection is closed.
 	maxResponseBody = 64 << 10
 	failureRead     = 2 << 10
-	// drainTime limits reading the body of an unsuccessful response, which may be needed for an excerpt.
+	// drainTime limits reading the body of an unsuccessful response, which allows an excerpt and reusing the
+	// connection.
 	drainTime = time.Second
 )
 
-// The parser's errors would quote the response.
+// These replace errors of the parser, which would quote the response.
 var (
 	errHeadTooLong = errors.New("the response headers are longer than 64 KiB")
 	errGarbled     = errors.New("the response is not HTTP")
@@ -45,7 +46,7 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// A peer that has not read all data resets the connection.
+// isClosed includes resets: a peer that closes a connection with unread data resets it.
 func isClosed(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
@@ -144,7 +145,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// send writes c.out and body. Each chunk counts as activity.
+// send writes c.out and body. Each written chunk counts as activity.
 func (c *conn) send(body string) error {
 	for {
 		n := min(max(writeChunk-len(c.out), 0), len(body))
@@ -165,8 +166,8 @@ func (c *conn) Close() error {
 	return c.raw.Close()
 }
 
-// watch aborts exchanges when their context is done. It is kept between exchanges: deliveries share a context, and
-// registering each time would contend for its lock.
+// watch aborts exchanges when their context is done. It is kept between exchanges, because deliveries share a context,
+// and each registration needs its lock.
 type watch struct {
 	conn       *conn
 	done       <-chan struct{}
@@ -241,7 +242,7 @@ func (c *conn) exchange(ctx context.Context, r *request) response {
 	return res
 }
 
-// exchangeShort writes the whole request before it reads. The app may respond without reading all of it.
+// exchangeShort writes the whole request before it reads. After a failed write, there may still be a response.
 func (c *conn) exchangeShort(body string, p *protocol) response {
 	err := c.send(body)
 	if err != nil && c.written == 0 {
@@ -260,7 +261,7 @@ func (c *conn) exchangeLong(body string, p *protocol) response {
 		w.abort()
 	}
 	if c.written == 0 {
-		// Nothing was sent, so any data read is not the response.
+		// Nothing was sent, so no data that was read is the response.
 		return response{err: w.err}
 	}
 	return res

@@ -124,7 +124,7 @@ func TestRefusedAtConnect(t *testing.T) {
 	h := newHTTP(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	// Even if it were not refused, nothing would be sent to a multicast address.
+	// Even if the address were not refused, TCP would send nothing to it: it is a multicast address.
 	_, err := h.transport.dialer.open(ctx, "tcp", "224.0.0.1:80")
 	if !errors.Is(err, errRefusedAddress) {
 		t.Errorf("dialled: %v", err)

@@ -26,15 +26,16 @@
 //
 // # Guarantees
 //
-//   - Done requires a complete success response to this request, with a body of up to 64 KiB.
-//   - Unreached means that no byte was sent, or that the target refused the client certificate. Anything between
-//     Unreached and Done is Failed, even if the app may have processed the message.
+//   - Done requires a success response to this request whose body is complete or, for a single message, longer than
+//     64 KiB, or "Tendril-Outcome: drop".
+//   - Unreached means that no byte was sent, or that the target refused the client certificate. Postponed means that
+//     deliveries were paused. Everything else is Failed, even if the app may have processed the message.
 //   - Tendril-Outcome takes precedence over the status of a complete response (steer.go).
 //   - The client connects only to the configured target, without redirects or proxies. A message can choose only the
-//     path, see [queue.ParsePath]. Link-local and metadata addresses are rejected after name resolution.
+//     path, see [queue.ParsePath]. Link-local, multicast and metadata addresses are rejected after name resolution.
 //   - A connection is reused only if the previous exchange was complete and no extra bytes followed.
-//   - An attribute is delivered unchanged, trimmed or dropped; X-Aws-Sqsd-Attr-Dropped counts the last two. It cannot
-//     stop a delivery or replace another header.
+//   - A text attribute is delivered unchanged, trimmed or dropped; X-Aws-Sqsd-Attr-Dropped counts the last two. It
+//     cannot stop a delivery or replace another header.
 //
 // # Functions
 //

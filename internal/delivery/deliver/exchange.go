@@ -10,7 +10,7 @@ import (
 
 const exchangeBody = 16 << 10
 
-// Exchange is one POST request and its response. Possible secrets in header values are masked.
+// Exchange is a POST request and its response. Header values that may be secret are masked.
 type Exchange struct {
 	// Head has the request line and headers, without line breaks.
 	Head []string
@@ -20,7 +20,7 @@ type Exchange struct {
 	AnswerBody string
 	Began      time.Time
 	Duration   time.Duration
-	// Err is the reason the response is missing or, if a success, incomplete.
+	// Err is the reason why the response is missing or why the body of a success is incomplete.
 	Err error
 }
 

@@ -97,7 +97,7 @@ func TestOddAnswers(t *testing.T) {
 	}
 }
 
-// After a connection is closed, the app may be processing the message.
+// If a connection is closed after a request, the app may be processing the message.
 func TestNoSecondPostOnAReusedConnection(t *testing.T) {
 	t.Parallel()
 	for _, m := range []*queue.Message{

@@ -52,7 +52,7 @@ func openIdentity(files TLSFiles, base *tls.Config, event func(CertificateRead))
 	return i, nil
 }
 
-// While the files are unreadable or invalid, currentConfig keeps the previous configuration.
+// currentConfig rereads the files. While they are unreadable or invalid, it keeps the previous configuration.
 func (i *identity) currentConfig(now time.Time) *tls.Config {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -111,7 +111,7 @@ func readRegular(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// parseFiles returns the configuration, and when the first certificate expires.
+// parseFiles returns the configuration and the earliest expiry of a certificate.
 func (i *identity) parseFiles() (*tls.Config, time.Time, error) {
 	c := i.base.Clone()
 	c.MinVersion = tls.VersionTLS12

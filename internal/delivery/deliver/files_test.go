@@ -38,7 +38,7 @@ func newAuthority(t testing.TB) *authority {
 	return a
 }
 
-// The first certificate is the authority's own.
+// issue makes the first certificate the authority's own.
 func (a *authority) issue(t testing.TB, name string, until time.Time) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -82,7 +82,7 @@ func writePEM(path, kind string, der []byte) error {
 	return os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600)
 }
 
-// mutual starts a server that requires client certificates signed by a. client holds the last client's name.
+// mutual starts a server that requires client certificates issued by a. client holds the name in the last one.
 func mutual(t testing.TB, a *authority, name string, most uint16) (url string, f TLSFiles, client *atomic.Value) {
 	t.Helper()
 	dir := t.TempDir()
@@ -182,7 +182,7 @@ func TestRefusedCertificateIsNoAttempt(t *testing.T) {
 	}
 }
 
-// dialPatiently returns a connection whose probe waits for a refusal without a limit.
+// dialPatiently returns a connection on which a probe waits for a refusal without a time limit.
 func dialPatiently(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, network, address)
 	return patientConn{conn}, err

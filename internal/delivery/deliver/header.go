@@ -13,7 +13,7 @@ import (
 
 const (
 	attributePrefix = "X-Aws-Sqsd-Attr-"
-	// The header of this attribute counts dropped attributes.
+	// X-Aws-Sqsd-Attr-Dropped is a count, so an attribute with this name is dropped.
 	droppedName = "Dropped"
 )
 
@@ -41,7 +41,7 @@ func newRequestHead(t *target, opts *Options, signer *webhook.Signer) *requestHe
 
 func field(name, value string) string { return name + ": " + value + "\r\n" }
 
-// append returns the number of attributes that were dropped or trimmed.
+// append appends the head of a single message's request. dropped counts dropped and trimmed attributes.
 func (h *requestHead) append(b []byte, m *queue.Message, run *scheduledRun, body string, trace *TraceContext) (
 	out []byte, dropped int,
 ) {
@@ -83,8 +83,8 @@ func (h *requestHead) appendRunStart(b []byte, run *scheduledRun) []byte {
 	return b
 }
 
-// appendAttributes appends the text attributes that are valid, unique and fit into room. It returns the number of
-// attributes that were dropped or trimmed.
+// appendAttributes appends the text attributes that are valid, not repeated and fit into room. dropped counts the
+// others, and trimmed ones.
 func appendAttributes(b []byte, attributes []queue.Attribute, room int) (out []byte, dropped int) {
 	for i := range attributes {
 		a := &attributes[i]
@@ -196,7 +196,7 @@ func appendTime(b []byte, name string, at time.Time) []byte {
 	return append(b, "\r\n"...)
 }
 
-// scheduledAt converts a time to RFC 3339. It returns unknown formats unchanged, because the app may understand them.
+// scheduledAt converts a time to RFC 3339. Other formats are unchanged, because the app may understand them.
 func scheduledAt(value string) string {
 	value = strings.TrimSpace(value)
 	for _, layout := range []string{queue.RunTimeLayout, "2006-01-02 15:04:05 -0700", time.RFC3339} {

@@ -18,8 +18,8 @@ const (
 // Invoker invokes a function. Its optional method Check(ctx) error checks whether it can be invoked.
 type Invoker interface {
 	// Invoke invokes the function at most once, with its own timeout and response limit. It must return soon after
-	// ctx is done, but may keep reading the payload, and must be safe for concurrent use. If paused returns true
-	// after a wait, Invoke should return an error instead; paused returns at once.
+	// ctx is done, but may keep reading the payload, and must be safe for concurrent use. If it waits first and paused
+	// then returns true, it should return an error instead of invoking the function. paused does not block.
 	//
 	// An error means that there is no complete response. The function may have run, unless a wrapped error has a
 	// method Unsent() bool that returns true.
@@ -51,9 +51,9 @@ func (l *Lambda) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	return l.DeliverBatch(ctx, []*queue.Message{m})[0]
 }
 
-// DeliverBatch delivers ms in order, in as few events as possible. No message is in two events that run: an event
-// rejected as too large does not run before it is split. On a FIFO queue, an unfinished message prevents later ones
-// of its group from being done.
+// DeliverBatch delivers ms in order, in as few events as possible. An event that the service rejects as too large is
+// split. No message is in two events that may have run. On a FIFO queue, an unfinished message prevents later ones of
+// its group from being done.
 func (l *Lambda) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.Result {
 	perEvent := len(ms)
 	neverAlone := func(*queue.Message) bool { return false }
@@ -98,7 +98,7 @@ func (l *Lambda) invoke(ctx context.Context, part []*queue.Message, perEvent *in
 	return results
 }
 
-// failBehind gives successes the outcome of an unfinished message before them in their group.
+// failBehind gives successes the outcome of the first unfinished message before them in their group.
 func failBehind(part []*queue.Message, results []queue.Result) {
 	unfinished := map[string]queue.Result{}
 	for i := range results {
@@ -113,7 +113,7 @@ func failBehind(part []*queue.Message, results []queue.Result) {
 	}
 }
 
-// Probe returns nil if the function can be invoked, as far as the Invoker can check.
+// Probe returns nil if the function can be invoked, or if the Invoker has no method Check.
 func (l *Lambda) Probe(ctx context.Context) error {
 	checker, ok := l.invoker.(interface {
 		Check(ctx context.Context) error

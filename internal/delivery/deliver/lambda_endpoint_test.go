@@ -221,7 +221,7 @@ func TestOutcomesOverHTTP(t *testing.T) {
 	}
 }
 
-// again allows a second, smaller event.
+// wantRuns checks the number of messages sent. again allows a second, smaller event.
 func wantRuns(t *testing.T, e *endpoint, again bool, messages int) {
 	t.Helper()
 	e.mu.Lock()
@@ -269,7 +269,7 @@ func TestOneInvocationPerMessage(t *testing.T) {
 			returning(`{}`, "Unhandled")(w, event)
 		case 5:
 			returning(`{"batchItemFailures":[{}]}`)(w, event)
-		case 4: // closes the connection without notice after a complete response
+		case 4: // closes the connection after a complete response, without announcing it
 			raw("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnull")(w, event)
 		default:
 			returning(`null`)(w, event)

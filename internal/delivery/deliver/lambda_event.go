@@ -116,7 +116,7 @@ func appendMillis(b []byte, name string, at time.Time) []byte {
 	return append(b, '"')
 }
 
-// SQS does not use stringListValues and binaryListValues.
+// Lambda's format includes stringListValues and binaryListValues, which SQS does not use.
 func appendMessageAttributes(b []byte, attributes []queue.Attribute) []byte {
 	b = append(b, `,"messageAttributes":{`...)
 	for i := range attributes {

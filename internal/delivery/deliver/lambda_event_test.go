@@ -33,7 +33,7 @@ func render(t testing.TB, ms ...*queue.Message) []byte {
 	return event
 }
 
-// Other programs computed the digests.
+// The digests were computed by other programs.
 func TestEvent(t *testing.T) {
 	t.Parallel()
 	m := message(queue.Attribute{Name: "image", Type: "Binary.png", Value: "\x00\xff"}, text("kind", "a<b>&\"c\""),

@@ -13,14 +13,15 @@ import (
 	"tendril/queue"
 )
 
-// A call has these results:
+// judgeCall returns the results of a call:
 //
 //	nothing was sent                    unreached
-//	no complete response                failed: it may have run
+//	no complete response                failed: the function may have run
 //	200 with a function error           failed
-//	200                                 done, or reported as failed in the reply
-//	429, 5xx except 504, not ready      throttled: it did not run
-//	401, 403, 404, redirect             unreached: a configuration error
+//	200                                 done, or failed as reported in the reply
+//	429, 5xx except 504, not ready      throttled: the function did not run
+//	401, 403, 404, redirect, invalid
+//	credentials or configuration        unreached
 //	413, any other status               failed
 func judgeCall(ctx context.Context, a *queue.Invocation, err error, ids []string) []queue.Result {
 	all := queue.Result{Outcome: queue.Done, Status: a.Status}

@@ -17,13 +17,13 @@ const (
 
 type reply struct {
 	failed  map[string]bool // reported IDs
-	problem string          // the report is unreliable, so the whole batch fails
-	note    string          // failures are reported where Lambda ignores them, so all messages are done
+	problem string          // why the report is unreliable, so that the whole batch fails
+	note    string          // a warning about failures reported where Lambda ignores them: all messages are done
 }
 
 // readReply reads the reply of a function that did not fail. ids are the IDs in its event.
 //
-//	empty, null, {}                          all done
+//	empty, null, {}, []                      all done
 //	failures in the body of an object        all done, with a note
 //	an object without batchItemFailures      all done
 //	a number, true, false, a plain string    all done

@@ -64,7 +64,7 @@ func newLambda(t testing.TB, f *function, change ...func(*Lambda)) *Lambda {
 
 func fifo(l *Lambda) { l.fifo = true }
 
-// names are "group/id" or "id".
+// messages returns one message per name, which is "group/id" or "id".
 func messages(names ...string) []*queue.Message {
 	var ms []*queue.Message
 	for _, name := range names {

@@ -83,7 +83,7 @@ func TestOnePostPerDelivery(t *testing.T) {
 	t.Logf("%v", outcomes)
 }
 
-// Timers would be too imprecise.
+// spin waits, because timers would be too imprecise.
 func spin(n int) {
 	for i := range n {
 		_ = strconv.Itoa(i)

@@ -26,24 +26,24 @@ type Options struct {
 	QueueARN string
 	// ConnectTimeout includes name resolution and the TLS handshake; 0 means 5 s.
 	ConnectTimeout time.Duration
-	// InactivityTimeout is the longest time without activity; 0 means 180 s. Every byte from the app and every
-	// accepted chunk of a long message is activity.
+	// InactivityTimeout is the longest time without activity; 0 means 180 s. Activity is any byte from the app and any
+	// chunk of a long message that it accepts.
 	InactivityTimeout time.Duration
 	// Deadline limits an entire delivery, including connecting; 0 means no limit.
 	Deadline time.Duration
 	// KeepAlive is how long an unused connection is kept; 0 means 1 s, less than the default of common servers. A
 	// negative value disables reuse.
 	KeepAlive time.Duration
-	// SuccessCodes are the status codes of success; the zero value means 200 only.
+	// SuccessCodes are the status codes of success; the zero value means 200.
 	SuccessCodes StatusSet
-	// TerminalCodes are status codes after which a message is not retried. SuccessCodes take precedence.
+	// TerminalCodes are status codes after which a message is dead-lettered at once. SuccessCodes take precedence.
 	TerminalCodes StatusSet
 	// HeaderBudget limits attribute and trace headers in bytes; 0 means 8 KiB, the limit of common servers.
 	HeaderBudget int
 	TLS          TLSFiles
-	// SigningKeys sign every request; see package webhook.
+	// SigningKeys all sign every request; see package webhook.
 	SigningKeys []string
-	// Paused reports whether nothing more may be sent; may be nil. It is called just before sending.
+	// Paused reports whether deliveries are paused; may be nil. It is called just before sending.
 	Paused func() bool
 	// Trace returns the trace context of a request; may be nil.
 	Trace func(ctx context.Context, m *queue.Message) TraceContext
@@ -68,9 +68,9 @@ type Events struct {
 	Connected         func(Connected)
 	AttributesDropped func(AttributesDropped)
 	CertificateRead   func(CertificateRead)
-	// Record returns the function that receives m's exchange, or nil.
+	// Record returns a function that receives m's exchange, or nil.
 	Record func(m *queue.Message) func(*Exchange)
-	// OutcomeIgnored is called for an invalid Tendril-Outcome header, which problem does not quote.
+	// OutcomeIgnored is called for an invalid Tendril-Outcome header or trailer. problem does not quote it.
 	OutcomeIgnored func(problem string)
 	// Reconnected is called when a kept connection accepted no bytes and is replaced.
 	Reconnected func()
@@ -85,10 +85,10 @@ type Connected struct {
 
 // CertificateRead reports changed certificate files or a certificate that expires soon.
 type CertificateRead struct {
-	// Changed means that changed files are in use. Otherwise, Err is the reason.
+	// Changed means that changed files are in use. Err is the reason why they are not.
 	Changed bool
 	Err     error
-	// Expires is the earliest expiry. Soon is set once a day if it is near or past.
+	// Expires is the earliest expiry. Soon is set at most once a day if that is less than 14 days away or past.
 	Expires time.Time
 	Soon    bool
 }

@@ -40,16 +40,17 @@ func newReasons(opts *Options) reasons {
 	}
 }
 
-// An exchange has one result for all messages of its request:
+// judge returns one result for all messages of a request, and sets p.failed for those reported in batchItemFailures:
 //
-//	nothing sent, or TLS refused      unreached
+//	nothing sent, or the client
+//	certificate refused               unreached
 //	no response, or not HTTP          failed
 //	a success with incomplete body    failed
 //	Tendril-Outcome                   as instructed
-//	a success                         done
+//	a success                         done, unless the report of a batch is malformed
 //	any other status                  failed
 //
-// In a batch, a terminal status is no instruction, because it could refer to any message.
+// With several messages, terminal statuses are ignored, because they could refer to any of them.
 func (c *Client) judge(ctx context.Context, res *response, p *content, end time.Time) queue.Result {
 	if res.head == nil || res.successCutOff {
 		return c.reasons.judgeIncomplete(ctx, res, end)
@@ -201,8 +202,8 @@ func (r *reasons) statusReason(head *http.Response, run *scheduledRun) string {
 	}
 }
 
-// redirectedTo returns text such as " to https://example.com/login", without the parts that may be secret. It returns
-// "" if the target is invalid.
+// redirectedTo returns text such as " to https://example.com/login", without parts that may be secret, or "" if the
+// location is invalid.
 func redirectedTo(location string) string {
 	u, err := url.Parse(location)
 	if err != nil {
@@ -221,7 +222,7 @@ func redirectedTo(location string) string {
 	return " to " + to
 }
 
-// retryAfter parses seconds or a date, up to [queue.MaxVisibility]; 0 if invalid.
+// retryAfter parses seconds or a date, and returns at most [queue.MaxVisibility], or 0 if the value is invalid.
 func retryAfter(value string, now time.Time) time.Duration {
 	value = strings.TrimSpace(value)
 	const most = queue.MaxVisibility
@@ -235,14 +236,14 @@ func retryAfter(value string, now time.Time) time.Duration {
 	return min(max(at.Sub(now), 0), most)
 }
 
-// Limits of a displayed line and an excerpt.
+// Limits of a summary's line and excerpt.
 const (
 	shownCharacters = 160
 	excerptBytes    = 1 << 10
 )
 
-// summarize returns the most informative line of an unsuccessful response: an HTML or XML page's message, the start
-// of JSON, or a line of other text; "" for other bodies. excerpt is the start of the body, without HTML tags.
+// summarize returns the most informative line of an unsuccessful response: the message of HTML or XML, the start of
+// JSON or a line of other text; "" for other bodies. excerpt is the start of the body, without HTML tags.
 func summarize(header http.Header, body []byte) (line, excerpt string) {
 	if coding := header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		return "", ""

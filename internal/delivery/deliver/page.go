@@ -11,8 +11,8 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// pageText returns an HTML or XML page's message: the title or, if that only names the status, the first <pre>, the
-// first <h1> or the whole text. text lacks the title.
+// pageText returns the message of HTML or XML, which is the first of these that does not only name a status: the title,
+// the first <pre>, the first <h1>, the whole text. text lacks the title.
 func pageText(source []byte) (line, text string) {
 	p := page{parts: map[atom.Atom]*strings.Builder{atom.Title: {}, atom.Pre: {}, atom.H1: {}}}
 	tokens := html.NewTokenizer(bytes.NewReader(source))
@@ -90,12 +90,12 @@ func (p *page) message() string {
 	return cmp.Or(candidates...)
 }
 
-// Inline elements do not separate words. Read-only.
+// inline elements do not separate words. Read-only.
 var inline = map[atom.Atom]bool{atom.A: true, atom.Abbr: true, atom.B: true, atom.Code: true, atom.Em: true, atom.Font: true,
 	atom.I: true, atom.Kbd: true, atom.Mark: true, atom.Samp: true, atom.Small: true, atom.Span: true, atom.Strong: true,
 	atom.Tt: true, atom.U: true, atom.Var: true}
 
-// indented normalizes white space, except at the start of a line, and removes empty lines.
+// indented normalizes white space, except at the start of lines, and removes empty lines.
 func indented(text string) string {
 	var out strings.Builder
 	for line := range strings.Lines(strings.ReplaceAll(text, "\u00a0", " ")) {

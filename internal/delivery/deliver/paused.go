@@ -9,7 +9,7 @@ import (
 
 var errPaused = errors.New("paused")
 
-// Paused returns the result of a message whose queue was paused before sending.
+// Paused returns the result of a message whose queue was paused before it was sent.
 func Paused() queue.Result {
 	return queue.Result{Outcome: queue.Postponed, Reason: "its queue was paused before it was sent", RetryAfter: time.Second}
 }

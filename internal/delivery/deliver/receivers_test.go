@@ -34,7 +34,7 @@ func (r receivedRequest) need(pairs ...string) error {
 	return nil
 }
 
-// Receivers recognize the daemon by this check.
+// fromDaemon is the check by which receivers recognize the daemon.
 func (r receivedRequest) fromDaemon() error {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil || !net.ParseIP(host).IsLoopback() {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// With TLS 1.3, a server checks the client certificate after the client's handshake, and refuses it by an alert
-// instead of a response.
+// With TLS 1.3, a server checks the client certificate after the client has completed the handshake, and refuses it
+// with an alert instead of a response.
 
 const refusedReason = "TLS certificate refused by the target"
 
@@ -19,7 +19,7 @@ const refusalWait = 250 * time.Millisecond
 // required.
 var refusals = []tls.AlertError{42, 43, 44, 45, 46, 48, 49, 116}
 
-// A target that refuses the client certificate has not read the request.
+// isRefusal reports whether the target refused the client certificate. It has then not read the request.
 func isRefusal(err error) bool {
 	var remote *net.OpError
 	return errors.As(err, &remote) && remote.Op == "remote error" &&

@@ -26,18 +26,18 @@ type response struct {
 	sent          bool           // bytes may have reached the app
 	started       bool
 	success       bool
-	successCutOff bool // a success with an incomplete body
+	successCutOff bool // the body of a success is incomplete
 	bodyComplete  bool
 	instruction   instruction
 	problem       string        // why an instruction was ignored, or ""
 	extended      time.Duration // inactivity timeout chosen by the app
 	err           error         // why head is nil or the body incomplete
-	reusable      bool          // conn is reusable
+	reusable      bool          // conn can be kept
 	conn          *conn
 	pool          *connpool.Pool[*conn]
 }
 
-// On failure, the caller must finish w.
+// readResponse leaves w running if it returns no head; the caller must then end it.
 func (c *conn) readResponse(p *protocol, w *writer) response {
 	head, err := c.readHead(p)
 	if err != nil {
@@ -70,7 +70,7 @@ func (c *conn) readResponse(p *protocol, w *writer) response {
 	return res
 }
 
-// written reports whether the whole request was written.
+// readWholeBody reports whether the whole request was written.
 func (c *conn) readWholeBody(res *response, p *protocol, w *writer) (written bool) {
 	res.bodyComplete, res.err = c.readBody(res.head.Body, p.maxBody, p.keepBytes)
 	res.bodyStart = c.bodyStart
@@ -82,7 +82,8 @@ func (c *conn) readWholeBody(res *response, p *protocol, w *writer) (written boo
 	return w.finish()
 }
 
-// drainBody reads an unsuccessful body for up to drainTime, or nothing if the request was not completely written.
+// drainBody reads the body of an unsuccessful response for up to drainTime. If the request was not completely
+// written, it reads nothing and returns false.
 func (c *conn) drainBody(res *response, p *protocol, w *writer) (written bool) {
 	if !w.finish() {
 		return false
@@ -96,7 +97,7 @@ func (c *conn) drainBody(res *response, p *protocol, w *writer) (written bool) {
 	return true
 }
 
-// Informational responses count as activity and may carry instructions.
+// readHead skips informational responses, which count as activity and may carry instructions.
 func (c *conn) readHead(p *protocol) (*http.Response, error) {
 	for {
 		c.limit = maxResponseHead
@@ -123,13 +124,13 @@ func (c *conn) readHead(p *protocol) (*http.Response, error) {
 	}
 }
 
-// A change of protocol is final.
+// isInformational excludes status 101, a final response.
 func isInformational(status int) bool {
 	return status >= 100 && status < 200 && status != http.StatusSwitchingProtocols
 }
 
-// readBody keeps the first keep bytes in bodyStart. complete is false for more than maxBody bytes; a body that is cut
-// off is an error.
+// readBody keeps the first keep bytes in bodyStart. complete is false for bodies of more than maxBody bytes, of which
+// the rest is not read. It returns an error if the body is cut off earlier.
 func (c *conn) readBody(body io.Reader, maxBody, keep int) (complete bool, err error) {
 	c.bodyStart = c.bodyStart[:0]
 	if body == http.NoBody {
@@ -183,7 +184,7 @@ type plainHead struct {
 	size   int
 }
 
-// parsePlainHead accepts only headers that are known to be irrelevant.
+// parsePlainHead accepts only headers that do not matter here, besides Content-Length.
 func parsePlainHead(text []byte) (head plainHead, ok bool) {
 	line, rest, found := bytes.Cut(text, crlf)
 	if !found {

@@ -48,7 +48,7 @@ func TestSamplesOfThePageVerify(t *testing.T) {
 				t.Fatal(err)
 			}
 			argv := append(tt.program(), path)
-			if tt.language == "go" { // first, because a signature is valid for five minutes
+			if tt.language == "go" { // build before signing, because a signature is valid for five minutes
 				argv = buildProgram(t, argv[0], path)
 			}
 			cmd := exec.Command(argv[0], argv[1:]...)

@@ -15,7 +15,8 @@ import (
 //	Tendril-Outcome: dead-letter; reason="not a picture"
 //	Tendril-Outcome: extend; for=30m
 //
-// extend is sent in an informational response (1xx) or a success's headers. Invalid headers are ignored and reported.
+// extend must be in an informational response (1xx) or the headers of a success. Invalid headers are ignored and
+// reported.
 const outcomeHeader = "Tendril-Outcome"
 
 type verb uint8
@@ -35,7 +36,7 @@ type instruction struct {
 	reason string
 }
 
-// Problems do not quote the header, so that only a few different ones exist.
+// The problems of a header do not quote it, so that their number is limited.
 const (
 	problemTwice       = "given more than once"
 	problemWord        = "does not start with retry, drop, dead-letter or extend"
@@ -48,7 +49,7 @@ const (
 	maxInstructionTime = queue.MaxVisibility
 )
 
-// With a problem, the instruction must be ignored.
+// parseInstruction returns an instruction, or the problem because of which the header must be ignored.
 func parseInstruction(values []string) (s instruction, problem string) {
 	if len(values) != 1 {
 		return instruction{}, problemTwice

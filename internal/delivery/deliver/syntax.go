@@ -7,7 +7,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// Servers that decode values reject invalid UTF-8.
+// isFieldValue also rejects invalid UTF-8, because some servers reject it.
 func isFieldValue(s string) bool { return httpguts.ValidHeaderFieldValue(s) && utf8.ValidString(s) }
 
 func hasControl(s string) bool {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// maxSocketPath is the maximum length in bytes of a socket path, for all systems.
+// maxSocketPath is the maximum length in bytes of a socket path that all systems support.
 const maxSocketPath = 103
 
 type target struct {
@@ -67,7 +67,7 @@ func socketTarget(raw, rest string) (*target, error) {
 	return &target{network: "unix", dials: []string{socket}, host: "localhost", path: path}, nil
 }
 
-// splitSocketPath accepts an absolute path, or an escaped one that may be followed by the path of the requests.
+// splitSocketPath accepts an absolute path, or a percent-encoded one that may be followed by the path of the requests.
 func splitSocketPath(text string) (socket, path string, err error) {
 	if strings.HasPrefix(text, "/") {
 		return text, "", nil
@@ -133,7 +133,8 @@ func localHost(port, standard string) string {
 
 var errRefusedAddress = errors.New("link-local, multicast and cloud metadata addresses are never posted to")
 
-// refuseAddress rejects addresses that may serve machine credentials or reach several hosts.
+// refuseAddress rejects addresses that may serve machine credentials (link-local, metadata), and multicast and
+// unspecified ones.
 func refuseAddress(a netip.Addr) error {
 	a = a.Unmap().WithZone("")
 	metadata := netip.AddrFrom16([16]byte{0xfd, 0x00, 0x0e, 0xc2, 14: 0x02, 15: 0x54})

@@ -38,8 +38,8 @@ type transport struct {
 	reconnected func() // may be nil
 }
 
-// exchange returns an error only if ctx is done, deliveries are paused (errPaused) or it cannot connect; nothing was
-// sent then. The caller must release the response.
+// exchange returns an error only if nothing was sent, because ctx is done, deliveries are paused (errPaused) or it
+// cannot connect. The caller must release the response.
 func (t *transport) exchange(ctx context.Context, r *request) (response, error) {
 	if err := ctx.Err(); err != nil {
 		return response{}, err

@@ -9,9 +9,9 @@
 // SNS envelopes are unwrapped first, because the extended client for SNS puts its pointer into the notification.
 //
 //   - The inner message is a copy with the same ID, receipt handle, counts and times.
-//   - URLs in notifications are never visited, and objects are fetched only from allowed buckets.
+//   - URLs in notifications are never requested, and objects are fetched only from allowed buckets.
 //   - Attributes that mark scheduled runs are dropped, so a notification cannot pass as one.
-//   - Errors contain neither the body nor the object key.
+//   - Errors contain neither the body nor the object's key.
 //
-// Notifications' signatures are not verified: the queue policy decides who may send. Payloads stay in S3.
+// Signatures of notifications are not verified: the queue's policy decides who may send. Payloads are not deleted.
 package envelope

@@ -14,7 +14,7 @@ import (
 
 var (
 	errNotAllowed = errors.New("bucket not allowed")
-	// errBadKey means that a server could resolve the key to another bucket's object.
+	// errBadKey means that a proxy could resolve the key to an object in another bucket.
 	errBadKey = errors.New("key not allowed")
 	// ErrTooLarge means that the payload exceeds [Opener].Limit.
 	ErrTooLarge = errors.New("payload too large")
@@ -37,8 +37,8 @@ type Opener struct {
 }
 
 // Open returns a copy of m with its payload as the body, without the attribute that marks pointers
-// (ExtendedPayloadSize, formerly SQSLargePayloadSize). Unmarked messages are unchanged. After an error, m must not be
-// delivered, because its body is not the one that the producer sent.
+// (ExtendedPayloadSize, formerly SQSLargePayloadSize). If m has no such attribute, the copy is unchanged. After an
+// error, m must not be delivered, because its body is not the one that the producer sent.
 func (o *Opener) Open(ctx context.Context, m *queue.Message) (inner queue.Message, opened bool, err error) {
 	mark := slices.IndexFunc(m.Attributes, func(a queue.Attribute) bool { return isPointerAttribute(a.Name) })
 	if mark < 0 {

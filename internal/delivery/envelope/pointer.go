@@ -48,8 +48,8 @@ func isPointerClass(class string) bool {
 	return name != class && (name == "PayloadS3Pointer" || name == "MessageS3Pointer")
 }
 
-// leavesBucket reports whether a server that normalizes paths could resolve the key to another bucket, by a segment
-// "." or "..", perhaps percent-encoded several times.
+// leavesBucket reports whether the key has a segment "." or "..", perhaps percent-encoded several times: a server that
+// normalizes paths could resolve it to another bucket.
 func leavesBucket(key string) bool {
 	for {
 		for part := range strings.FieldsFuncSeq(key, func(r rune) bool { return r == '/' || r == '\\' }) {

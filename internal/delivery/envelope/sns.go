@@ -10,14 +10,14 @@ import (
 	"tendril/queue"
 )
 
-// The app receives these in headers, such as X-Aws-Sqsd-Attr-Sns-Topic-Arn. Publishers cannot set them.
+// The app receives these attributes in headers, such as X-Aws-Sqsd-Attr-Sns-Topic-Arn. Publishers cannot set them.
 const (
 	topicAttribute     = "sns-topic-arn"
 	messageIDAttribute = "sns-message-id" // the same for every subscriber and delivery
 	subjectAttribute   = "sns-subject"    // absent without a subject
 )
 
-// SQS's limit; notifications may have more.
+// maxAttributes is SQS's limit; notifications may have more.
 const maxAttributes = 10
 
 // Kind is the kind of SNS envelope in a body, if any.
@@ -26,14 +26,14 @@ type Kind int
 const (
 	plain Kind = iota // includes raw message delivery
 	wrapped
-	// Confirmation requests a visit to a URL to confirm a subscription, which this package never does.
+	// Confirmation asks the receiver to confirm a change of a subscription by requesting a URL.
 	Confirmation
 )
 
-// SNS returns the message inside a notification, or m itself for other kinds. The message inside has the attributes
-// of m, the three set by this package and, up to ten in total, the attributes of the notification in order of name.
-// It lacks attributes whose name is in use (ignoring case), invalid in SQS or reserved for scheduled runs, or whose
-// value cannot be decoded.
+// SNS returns the message inside a notification, or a copy of m for other kinds. The inner message has the attributes
+// of m, those of the notification in order of name until there are ten, and up to three set by this package. It lacks
+// attributes whose name is in use (ignoring case), invalid in SQS or reserved for scheduled runs, or whose value cannot
+// be decoded.
 func SNS(m *queue.Message) (inner queue.Message, kind Kind) {
 	n, kind := parseNotification(m.Body)
 	if kind != wrapped {

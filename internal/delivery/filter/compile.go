@@ -57,7 +57,7 @@ type leaf struct {
 
 func (l *leaf) isString() bool { return l.kind == isString || l.alsoString }
 
-// float64 cannot represent all integers, so number keeps their digits.
+// number keeps the digits of integers, because float64 cannot represent all of them.
 type number struct {
 	digits string
 	value  float64
@@ -119,7 +119,7 @@ func (p *parser) object(n node) (*object, *patternError) {
 	return o, nil
 }
 
-// or parses the alternatives of $or. It rejects operators, because they would be taken for field names.
+// or parses the alternatives of $or. It rejects operators as names, because they would be read as fields.
 func (p *parser) or(n node) ([]*object, *patternError) {
 	if len(n.array) < 2 {
 		return nil, p.fail(n.offset, "$or has one alternative: use two or more")
@@ -163,7 +163,7 @@ func (p *parser) field(m member) (f field, wrong *patternError) {
 	return f, nil
 }
 
-// EventBridge's operators, of which Lambda does not support the last two for SQS. Read-only.
+// operators are those of EventBridge; Lambda does not support the last two for SQS. Read-only.
 var operators = []string{"prefix", "suffix", "equals-ignore-case", "anything-but", "numeric", "exists", "wildcard",
 	"cidr"}
 

@@ -248,7 +248,7 @@ func TestLargestPatterns(t *testing.T) {
 	parse(t, long+strings.Repeat(" ", maxPattern-len(long)))
 }
 
-// encoding/json is the reference.
+// FuzzLookUp uses encoding/json as the reference.
 func FuzzLookUp(f *testing.F) {
 	f.Add(`{"a":[1,{"b":"}"}], "b\u0000":"\"","a":{"c":[]}}`, "a")
 	f.Add("{\"\\ud800\":\"\xff\",\"x\":-1.5e3 }", "\ufffd")
@@ -278,7 +278,7 @@ func FuzzLookUp(f *testing.F) {
 	})
 }
 
-// Errors must have a position, and equivalent JSON the same result.
+// FuzzParse checks that errors have a position, and that equivalent JSON has the same result.
 func FuzzParse(f *testing.F) {
 	f.Add(`{"body": {"k": ["a", 1, null, true, {"prefix": "x"}], "$or": [{"a": [{"exists": false}]}, {"b": [2]}]}}`,
 		`{"k": ["a", {"k": 1}], "a": {}}`)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Only the copy of the body as bytes is allocated. With the race detector, sync.Pool drops values at random.
+// Only a copy of the body is allocated. The race detector makes sync.Pool drop values at random.
 func TestMatchMakesNoValues(t *testing.T) {
 	f := parse(t, `{"body": {"order": {"kind": ["refund", {"prefix": "ord"}]},
 		"$or": [{"a": [1]}, {"n": [{"numeric": [">", 1]}]}]}}`)

@@ -11,9 +11,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxPattern is in bytes.
 const (
-	maxPattern = 64 << 10
+	maxPattern = 64 << 10 // bytes
 	maxDepth   = 32
 )
 

@@ -10,7 +10,8 @@ import (
 
 // These functions expect valid JSON without surrounding white space.
 
-// matchesJSON also matches an array with a matching object. Other values match like an object without fields.
+// matchesJSON matches an object, or an array that contains a matching object. Other values match like an object without
+// fields.
 func (o *object) matchesJSON(value []byte) bool {
 	switch {
 	case len(value) > 0 && value[0] == '{':
@@ -30,7 +31,7 @@ func (o *object) matchesJSON(value []byte) bool {
 	return o.match((*field).matchesAbsence)
 }
 
-// A nil value is a missing field.
+// matchesJSON matches a field's value; nil means that the field is missing.
 func (f *field) matchesJSON(value []byte) bool {
 	if f.nested != nil {
 		return f.nested.matchesJSON(value)
@@ -39,7 +40,7 @@ func (f *field) matchesJSON(value []byte) bool {
 	return matched || !found && f.absent
 }
 
-// found means that value contains something other than objects and arrays.
+// matchesLeaves sets found if value is or contains anything other than objects and arrays.
 func (f *field) matchesLeaves(value []byte) (found, matched bool) {
 	switch {
 	case len(value) == 0 || value[0] == '{':
@@ -77,7 +78,7 @@ func unquote(quoted []byte) []byte {
 	return text
 }
 
-// lookUp returns a field's last value, as in most JSON parsers, or nil.
+// lookUp returns a field's value or nil; of duplicates, the last one, as in most JSON parsers.
 func lookUp(object []byte, name string) (found []byte) {
 	eachChild(object, func(quoted, value []byte) {
 		if string(unquote(quoted)) == name {

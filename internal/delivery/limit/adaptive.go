@@ -9,11 +9,11 @@ import (
 
 const (
 	initialLimit = 10
-	// For stabilizationWindow after a peak in concurrent deliveries, the limit does not fall for lack of load.
+	// For stabilizationWindow after a peak of concurrent deliveries, the limit does not fall for lack of load.
 	stabilizationWindow = time.Minute
 	// baselineWindows is the number of library windows (1 s or 50 deliveries, whichever is longer) that define the
-	// normal speed. With the default of 10, the limit rises to three times the app's capacity under overload. With
-	// many more, an app that becomes slower for a good reason is throttled for minutes.
+	// usual speed. With the default of 10, the limit rises to three times the app's capacity under overload. With
+	// many more, an app that becomes slower for other reasons is throttled for minutes.
 	baselineWindows = 50
 )
 
@@ -46,7 +46,8 @@ func (e *estimate) recordDuration(took time.Duration) {
 	e.duration += (t - e.duration) / averageOver
 }
 
-// A failure shorter than a success does not show the speed: an app that rejects requests at once would appear fast.
+// showsSpeed ignores failures that are faster than the mean success: an app that rejects requests at once would appear
+// fast.
 func (e *estimate) showsSpeed(took time.Duration) bool {
 	return e.duration > 0 && float64(took) >= e.duration
 }

@@ -26,7 +26,7 @@ type breaker struct {
 	events *deferredEvents
 
 	state string
-	// generation counts state changes, because earlier results must not affect the trial.
+	// generation counts state changes, so that results of earlier deliveries are ignored.
 	generation     uint32
 	inWork         int
 	trialRunning   bool
@@ -90,7 +90,7 @@ func (b *breaker) release(now time.Time, generation uint32, class resultClass) {
 	b.inWork--
 	switch class {
 	case resultOK:
-		// One more per success doubles the concurrency in about a delivery's duration.
+		// Adding one per success doubles the concurrency in about the duration of a delivery.
 		if b.slowStartLimit > 0 {
 			b.slowStartLimit++
 		}
@@ -108,7 +108,7 @@ func (b *breaker) release(now time.Time, generation uint32, class resultClass) {
 	}
 }
 
-// The library calls onStateChanged during acquire and release.
+// onStateChanged is called by the library during acquire and release.
 func (b *breaker) onStateChanged(e circuitbreaker.StateChangedEvent) {
 	b.generation++
 	b.inWork = 0

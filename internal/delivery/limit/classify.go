@@ -16,7 +16,7 @@ const (
 	resultFailed
 )
 
-// A result has one of these classes:
+// classify returns one of these classes:
 //
 //	done                                    ok
 //	unreached, throttled, postponed         ignored: handled by the worker
@@ -28,8 +28,8 @@ const (
 //	that ended with an error                failed
 //	any other response                      ok
 //
-// 4xx statuses, including 429, come from a working app that rejects this message, so a poison message does not stop
-// the others. The same applies to messages that a function reports as failed.
+// 4xx statuses, including 429, come from a working app that rejects this message, so that a poison message does not
+// stop the others. The same applies to messages reported as failed in batchItemFailures.
 func classify(res *queue.Result) resultClass {
 	switch {
 	case res.Outcome == queue.Done:
@@ -45,7 +45,8 @@ func classify(res *queue.Result) resultClass {
 	}
 }
 
-// The class is OK if any result is, or else failed if any is. done reports whether any message is done.
+// classifyAll returns resultOK if any result is OK, or else resultFailed if any failed. done reports whether any
+// message is done.
 func classifyAll(results []queue.Result) (class resultClass, done bool) {
 	for i := range results {
 		done = done || results[i].Outcome == queue.Done

@@ -29,10 +29,11 @@
 // # Counting
 //
 // The rate limit counts messages; the concurrency limit and the breaker count deliveries. A delivery fails if the app
-// responds with 500 or more, a function ends with an error, or the response is incomplete, unless another result of the
-// batch shows that the app works. After an inconclusive trial, another delivery becomes the trial.
+// responds with 500 or more, a function ends with an error, or the response is missing or incomplete, unless another
+// result of the batch shows that the app works. After an inconclusive trial, another delivery becomes the trial.
 //
-// The adaptive limit ignores failures faster than a success: an app that rejects requests at once must not appear fast.
+// The adaptive limit ignores failures that are faster than the mean success: an app that rejects requests at once must
+// not appear fast.
 //
 // # Invariants
 //
@@ -40,14 +41,14 @@
 //   - In any period, at most the rate's messages plus one burst start. A larger batch uses future capacity.
 //   - No delivery starts while the adaptive limit is reached. A falling limit does not affect deliveries in flight.
 //   - An open breaker allows nothing until its delay has passed, and then one trial.
-//   - A result counts for the breaker only in the state in which its delivery started.
+//   - The breaker ignores results of deliveries that started before its latest change of state.
 //   - A refusal until the next release implies that a delivery is in flight.
 //
 // # Behavior of the adaptive limit
 //
-// The limit changes by one about once per second, or every 50 deliveries if that is longer, settles in about a minute
-// and then oscillates around the app's capacity. A simulation with 100 busy slots and an app that processes k requests
-// at a time in 100 ms each:
+// The limit changes by one about once per second, or once per 50 deliveries if that takes longer, settles in about a
+// minute and then oscillates around the app's capacity. A simulation with up to 100 concurrent deliveries and an app
+// that processes k requests at a time in 100 ms each:
 //
 //	 k   mean limit   highest limit   throughput of the app's maximum
 //	 5       12             20             87 %

@@ -2,7 +2,7 @@ package limit
 
 import "time"
 
-// Events are the listeners of a [Limiter]; each may be nil. They must not block or call the worker, which may hold
+// Events are the listeners of a [Limiter]; each may be nil. They must not block, nor call the worker, which may hold
 // its lock. Changes in quick succession may be reported out of order.
 type Events struct {
 	Opened       func(Opened)
@@ -13,7 +13,7 @@ type Events struct {
 
 // Opened reports that the breaker opened.
 type Opened struct {
-	// Counted in the window or, if TrialFailed, among the trials.
+	// Failures and Deliveries are counted in the window or, if TrialFailed, among the trials.
 	Failures, Deliveries int
 	TrialFailed          bool
 	Delay                time.Duration // until the next trial
@@ -44,7 +44,7 @@ type Status struct {
 	Refused Refused   // since the limiter was created
 }
 
-// Refused counts refusals by reason, perhaps many for one message.
+// Refused counts refusals by reason. A message can be refused many times.
 type Refused struct {
 	Breaker, Concurrency, Rate int64
 }

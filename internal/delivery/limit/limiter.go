@@ -9,12 +9,12 @@ import (
 	"tendril/queue"
 )
 
-// Limiter decides when the app may receive the next message. It is safe for concurrent use and never blocks.
+// Limiter decides when the next delivery may start. It is safe for concurrent use, and never waits for capacity.
 type Limiter struct {
 	opts Options
 
 	mu sync.Mutex
-	// A call with a time before last uses last.
+	// last is the latest time of a call. Earlier times are replaced with it.
 	last     time.Time
 	rate     *rateLimiter
 	adaptive adaptivelimiter.AdaptiveLimiter[any] // nil if not configured
@@ -45,9 +45,9 @@ func New(opts *Options) *Limiter {
 	return l
 }
 
-// Acquire requests a permit to deliver n messages in one request. Permit 0 is a refusal, which uses up nothing: wait
-// is the time until the next request, or 0 to wait for the next release; reason is "breaker", "concurrency" or
-// "rate".
+// Acquire requests a permit to deliver n messages in one request. Permit 0 is a refusal, which uses up no capacity:
+// wait is the time until Acquire may succeed, or 0 if that depends on the next release; reason is "breaker",
+// "concurrency" or "rate".
 func (l *Limiter) Acquire(now time.Time, n int) (permit uint64, wait time.Duration, reason string) {
 	l.mu.Lock()
 	defer l.unlockAndNotify()
@@ -106,7 +106,7 @@ func (l *Limiter) Release(permit uint64, now time.Time, results ...queue.Result)
 }
 
 // Room estimates how many messages can start until now + d, in batches of the maximum size. If n is 0, the worker
-// should not receive. reason is the strictest limit, or "".
+// should not receive. reason is that of the strictest limit, or "" if there is none.
 func (l *Limiter) Room(now time.Time, d time.Duration) (n int, reason string) {
 	l.mu.Lock()
 	defer l.unlockAndNotify()

@@ -206,7 +206,7 @@ func TestAdaptiveLimitLearnsNothingFromFailuresBeforeTheFirstSuccess(t *testing.
 	})
 }
 
-// Each delivery moves the mean duration by 1/32 of the difference.
+// Each delivery moves the mean duration by 1/32 of its difference.
 func TestRoomFollowsTheMeanDuration(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -12,13 +12,14 @@ const (
 	reasonRate        = "rate"
 )
 
-// Options configure a [Limiter]. The zero value and nil limit nothing. Values out of range are clamped.
+// Options configure a [Limiter]. Nil and the zero value mean no limits. Values out of range are clamped.
 type Options struct {
-	// Rate is the maximum number of messages per second; 0 means no limit. Unused capacity accumulates up to a tenth
-	// of a second's worth or one Batch, whichever is more, but at most a second's worth and at least one message.
+	// Rate is the maximum number of messages per second; 0 means no limit. Unused capacity accumulates up to one
+	// message, the messages of a tenth of a second, or one Batch (at most the messages of a second), whichever is
+	// largest.
 	Rate float64
-	// Concurrency is the worker's limit of deliveries in flight; 0 means 50. It ends a slow start and bounds the
-	// adaptive limit.
+	// Concurrency is the worker's limit of deliveries in flight; 0 means 50. A slow start ends there, and the adaptive
+	// limit does not exceed it.
 	Concurrency int
 	// Batch is the maximum number of messages per delivery; 0 means 1.
 	Batch int
@@ -35,11 +36,11 @@ type Breaker struct {
 	// FailureRatio is the share of failed deliveries that opens the breaker, 0.01 to 1 in steps of 0.01; 0 means 0.5.
 	// It applies once 10 deliveries have ended within Window.
 	FailureRatio float64
-	// Window is the period over which deliveries are counted, at least 1 s; 0 means 30 s. It advances in steps of a
-	// tenth.
+	// Window is the period in which deliveries are counted, at least 1 s; 0 means 30 s. It advances in steps of a tenth
+	// of its length.
 	Window time.Duration
-	// Delay is how long the breaker stays open before a trial; 0 means 5 s. It doubles with each failure until the
-	// app is back at full concurrency, up to 60 s or the configured delay, whichever is longer.
+	// Delay is how long the breaker stays open before a trial; 0 means 5 s. Until the app is back at full concurrency,
+	// it doubles each time the breaker opens again, up to 60 s or the configured delay, whichever is longer.
 	Delay time.Duration
 }
 

@@ -235,7 +235,7 @@ func TestConcurrentUse(t *testing.T) {
 			t.Errorf("%d in work at the end", got)
 		}
 		time.Sleep(time.Second)
-		h.deliver(200, success) // the libraries have lost none either
+		h.deliver(200, success) // the libraries have lost no permits either
 	})
 }
 

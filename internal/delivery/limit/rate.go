@@ -9,7 +9,7 @@ import (
 
 const epsilon = 1e-9
 
-// The time must not go backward: the library would grant the same capacity twice.
+// rateLimiter requires that time does not go backward: the library would grant the same capacity twice.
 type rateLimiter struct{ *rate.Limiter }
 
 // If perSecond is 0, newRateLimiter returns nil, which allows everything.
@@ -20,7 +20,7 @@ func newRateLimiter(perSecond float64, batch int) *rateLimiter {
 	return &rateLimiter{rate.NewLimiter(rate.Limit(perSecond), burstOf(perSecond, batch))}
 }
 
-// A burst adds to the rate after a pause, so it is small, but large enough for late timers and batches.
+// burstOf is small, because a burst exceeds the rate after a pause, but large enough for late timers and batches.
 func burstOf(perSecond float64, batch int) int {
 	return int(min(max(perSecond/10, min(float64(batch), perSecond), 1), unlimited))
 }

@@ -25,7 +25,7 @@ func TestBurstIsSmall(t *testing.T) {
 		{0.1, 1, 1, 10 * time.Second}, {0.5, 1, 1, 2 * time.Second},
 		{1, 1, 1, time.Second}, {2.5, 1, 1, 400 * time.Millisecond},
 		{10, 1, 1, 100 * time.Millisecond}, {20, 1, 2, 50 * time.Millisecond}, {1000, 1, 100, time.Millisecond},
-		// The burst is a full batch, but at most a second's worth.
+		// The burst is a full batch, but at most the messages of a second.
 		{0.1, 10, 1, 10 * time.Second}, {2.5, 10, 2, 400 * time.Millisecond},
 		{20, 10, 10, 50 * time.Millisecond}, {1000, 10, 100, time.Millisecond},
 	} {

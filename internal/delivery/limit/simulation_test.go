@@ -56,7 +56,7 @@ func drive(l *Limiter, s *server, end time.Time) (served int) {
 	return served
 }
 
-// doc.go quotes the figures.
+// The table in doc.go contains these figures.
 func TestAdaptiveLimitSettlesNearTheCapacityOfTheApp(t *testing.T) {
 	t.Parallel()
 	for _, k := range []int{5, 10, 30} {

@@ -17,7 +17,7 @@ const (
 	headerPatience = 10 * time.Second
 	// A function needs one or two connections. Without a limit, any local program could exhaust the file descriptors.
 	maxConnections = 16
-	// An oversized response is read up to drainLimit, so that the function receives the rejection.
+	// An oversized response is read for up to drainLimit more bytes, so that the function receives the rejection.
 	drainLimit = 64 << 20
 )
 
@@ -111,7 +111,7 @@ func (a *api) response(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A trailer may report that writing the response failed.
+// responseOf returns a function error if a trailer reports that writing the response failed.
 func responseOf(r *http.Request, body []byte) queue.Invocation {
 	kind := r.Trailer.Get("Lambda-Runtime-Function-Error-Type")
 	if kind == "" {
@@ -138,7 +138,7 @@ func (a *api) functionError(w http.ResponseWriter, r *http.Request) {
 	a.complete(w, id, response)
 }
 
-// The function may exit as soon as the response is confirmed, so complete records it first.
+// complete records the response before confirming it, because the function may then exit.
 func (a *api) complete(w http.ResponseWriter, id string, response queue.Invocation) {
 	if !a.inst.pool.recordResponse(a.inst, id, response) {
 		refuseID(w)

@@ -21,7 +21,7 @@ func TestAnswers(t *testing.T) {
 	t.Parallel()
 	big := strings.Repeat("x", maxResponse)
 	type step struct {
-		path, body string // "ID" in a path stands for the invocation's ID
+		path, body string // ID in a path is replaced with the invocation's ID
 		header     []string
 		status     int
 		says       string
@@ -131,7 +131,7 @@ func TestResponseWithBothContentLengthAndChunkedIsRefused(t *testing.T) {
 	})
 }
 
-// aws-lambda-go reports this in a trailer.
+// aws-lambda-go reports a failure while it writes the response in a trailer.
 func TestFailureInTheMiddleOfTheResponse(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
@@ -198,7 +198,7 @@ func TestNextWhileOwing(t *testing.T) {
 	})
 }
 
-// A web page whose domain resolves to this machine sends its own Host header.
+// A web page whose domain resolves to this machine sends the domain as the Host header.
 func TestForeignHost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -298,7 +298,7 @@ func assigned(t *testing.T) (*Pool, *instance, *invocation) {
 		p.waiting = append(p.waiting, &invocation{id: id, outcome: make(chan outcome, 1), limit: time.Minute})
 	}
 	inv := p.waiting[0]
-	p.dispatch() // the pool is not started
+	p.dispatch() // starts no process, because the pool is not started
 	if inst.current != inv || inst.phase != busy || len(p.waiting) != 1 {
 		t.Fatalf("assigned %+v", inst.current)
 	}
@@ -332,7 +332,7 @@ func TestAssignedToAProcessThatAsksAgain(t *testing.T) {
 	if !ok || len(request.offer) != 1 || inst.current != inv || inst.phase != busy {
 		t.Errorf("allowed %v, phase %v, current %+v", ok, inst.phase, inst.current)
 	}
-	p.hangUp(inst, old) // the first request's end is noticed late
+	p.hangUp(inst, old) // the end of the first request is noticed late
 	if inst.phase != busy || <-request.offer != inv {
 		t.Errorf("phase %v", inst.phase)
 	}

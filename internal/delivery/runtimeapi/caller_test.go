@@ -247,7 +247,7 @@ func copySelf(t *testing.T) string {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	file := filepath.Join(dir, "function")
-	copied := exec.Command("cp", os.Args[0], file) // no new process inherits the open file
+	copied := exec.Command("cp", os.Args[0], file) // so that no other new process inherits the open file
 	if err := errors.Join(os.Chmod(dir, 0o755), copied.Run()); err != nil {
 		t.Fatal(err)
 	}

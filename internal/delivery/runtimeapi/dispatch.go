@@ -8,9 +8,10 @@ import (
 	"tendril/queue"
 )
 
-// Unless they lock the pool's mutex, these functions require the caller to hold it.
+// Functions in this file that do not lock the pool's mutex require the caller to hold it.
 
-// A process that has responded gets this time to request another invocation before another process is started.
+// lingering is how long a process that has responded may take to request another invocation before another process is
+// started.
 const lingering = 50 * time.Millisecond
 
 func (p *Pool) dispatch() {
@@ -62,7 +63,7 @@ func (p *Pool) grow() {
 }
 
 type nextRequest struct {
-	offer    <-chan *invocation // stays empty if the process is about to be ended
+	offer    <-chan *invocation // stays empty if the pool is ending the process
 	endsInit bool
 }
 
@@ -154,8 +155,8 @@ func (p *Pool) owesResponse(inst *instance, id string) bool {
 	return inst.owesResponse(id)
 }
 
-// initReported records an initialization error, and gives the process time to exit. It returns false if the process
-// is initialized or being ended.
+// initReported records an initialization error, and gives the process time to exit. It returns false if the process is
+// already initialized, or if the pool is ending it.
 func (p *Pool) initReported(inst *instance, a queue.Invocation) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -25,7 +25,7 @@ func (p *Pool) cleanUp(inst *instance, exit supervisor.Exit) {
 	}
 }
 
-// report may be nil.
+// remove returns a function that reports an event, or nil.
 func (p *Pool) remove(inst *instance, exit supervisor.Exit) (report func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -41,7 +41,7 @@ func (p *Pool) remove(inst *instance, exit supervisor.Exit) (report func()) {
 	return report
 }
 
-// report may be nil. The caller must hold the mutex.
+// handleExit returns a function that reports an event, or nil. The caller must hold the mutex.
 func (p *Pool) handleExit(inst *instance, was phase, exit supervisor.Exit) (report func()) {
 	switch {
 	case was == busy:
@@ -73,7 +73,7 @@ func (p *Pool) endInvocation(inst *instance, exit supervisor.Exit) (report func(
 	return nil
 }
 
-// If initFailed starts a pause, the oldest waiting invocation ends with the error.
+// initFailed ends the oldest waiting invocation with the error, unless a pause or a stop is in progress.
 func (p *Pool) initFailed(inst *instance, exit supervisor.Exit) (report func()) {
 	id := ""
 	if len(p.waiting) > 0 {

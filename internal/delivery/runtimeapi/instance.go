@@ -19,7 +19,7 @@ const initTimeout = time.Minute
 // initErrorPatience is the time within which a process must exit after it has posted an initialization error.
 const initErrorPatience = time.Second
 
-// The caller must hold the pool's mutex.
+// launch starts a process in the background. The caller must hold the pool's mutex.
 func (p *Pool) launch(number int) *instance {
 	inst := &instance{
 		pool: p, number: number, since: time.Now(),
@@ -83,7 +83,7 @@ func (inst *instance) attach(proc process) {
 	}
 }
 
-// detach must precede reaping, because the PID may then be reused.
+// detach must precede reaping, after which the PID may be reused.
 func (inst *instance) detach() {
 	inst.pool.mu.Lock()
 	defer inst.pool.mu.Unlock()

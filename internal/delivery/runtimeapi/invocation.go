@@ -47,7 +47,7 @@ func paused(left time.Duration) queue.Invocation {
 	}
 }
 
-// failure returns a function error as Lambda does. id may be "".
+// failure returns a function error in Lambda's format. id may be "".
 func failure(kind, id, text string) queue.Invocation {
 	if id != "" {
 		text = "RequestId: " + id + " Error: " + text
@@ -62,8 +62,8 @@ func failure(kind, id, text string) queue.Invocation {
 // seconds rounds up to hundredths, so that a short limit is not shown as 0.
 func seconds(d time.Duration) float64 { return math.Ceil(d.Seconds()*100) / 100 }
 
-// posted returns the function error in a request. kind, from the header or trailer, may be ""; the body's errorType
-// takes precedence.
+// posted returns the function error that a function has posted. The body's errorType takes precedence over kind, which
+// comes from a header or trailer and may be "".
 func posted(kind string, body []byte) queue.Invocation {
 	var form struct {
 		Type string `json:"errorType"`

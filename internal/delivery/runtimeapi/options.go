@@ -18,7 +18,7 @@ type Options struct {
 	Command []string
 	// Dir is the working directory and LAMBDA_TASK_ROOT; "" means the current directory.
 	Dir string
-	// Env is the entire environment as NAME=value, except for Lambda's reserved variables.
+	// Env is the environment as NAME=value, to which Lambda's reserved variables are added.
 	Env []string
 
 	// User and Limits apply to each process; see [supervisor.Process].
@@ -27,7 +27,7 @@ type Options struct {
 
 	// Instances is the maximum number of processes, 1 to 1000; 0 means 1.
 	Instances int
-	// Timeout limits an invocation, up to the function's next request; 0 means 15 minutes, Lambda's maximum.
+	// Timeout limits an invocation, until the function requests the next one; 0 means 15 minutes, Lambda's maximum.
 	Timeout time.Duration
 	// Grace is the time between SIGTERM and SIGKILL; 0 means 2 s. A timeout sends SIGKILL at once, as in Lambda.
 	Grace time.Duration
@@ -52,7 +52,7 @@ type Options struct {
 
 var validName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// Package supervisor checks Command, User and Limits.
+// withDefaults does not check Command, User and Limits; package supervisor does.
 func (o Options) withDefaults() (Options, error) {
 	o.Timeout = cmp.Or(o.Timeout, 15*time.Minute)
 	o.Grace = cmp.Or(o.Grace, 2*time.Second)
@@ -102,8 +102,7 @@ type InitFailed struct {
 	// Type is an error type, such as "Runtime.ImportModuleError".
 	Type   string
 	Reason string
-	// Failures counts failures since the last response. No process starts during Pause, which begins with this
-	// failure.
+	// Failures counts failures since the last response. No process starts during Pause, which starts with this failure.
 	Failures int
 	Pause    time.Duration
 }
@@ -127,8 +126,8 @@ type Exited struct {
 // Refused reports the 1st, 10th, 100th and so on request from a program outside the function.
 type Refused struct {
 	Instance int
-	// Client is a program, such as "curl (pid 123) of user 1000".
+	// Client describes the program, such as "curl (pid 123) of user 1000".
 	Client string
-	// Total is the pool's number of rejected requests.
+	// Total is the number of requests rejected by the pool.
 	Total int
 }

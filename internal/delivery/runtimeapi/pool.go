@@ -11,7 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// Only processes that hang in the kernel survive SIGKILL this long.
+// killPatience is longer than processes survive SIGKILL, unless they hang in the kernel.
 const killPatience = 5 * time.Second
 
 // New returns a pool that is not started.
@@ -40,10 +40,10 @@ func (p *Pool) Start() {
 	p.dispatch()
 }
 
-// Invoke passes payload to a process and returns its response, which may report a failure. Callers are served in
-// order. An error that wraps errNotInvoked means that the function received nothing. If ctx ends while the function
-// runs, its process is terminated. paused is called, with a lock held, before a process receives the invocation; may
-// be nil.
+// Invoke passes payload to a process and returns its response, which may report a failure. Callers are served in order.
+// An error whose Unsent method returns true means that the function received nothing. If ctx ends while the function
+// runs, its process is terminated. paused is called, with a lock held, before a process receives the invocation; may be
+// nil.
 func (p *Pool) Invoke(ctx context.Context, payload []byte, paused func() bool) (queue.Invocation, error) {
 	if len(payload) > maxRequest {
 		return tooLarge(len(payload)), nil
@@ -73,7 +73,7 @@ func (p *Pool) enqueue(inv *invocation) {
 	p.dispatch()
 }
 
-// abandon ends an invocation's process, unless the outcome has arrived meanwhile.
+// abandon removes a waiting invocation or ends its process, unless the outcome has arrived meanwhile.
 func (p *Pool) abandon(inv *invocation, cause error) (queue.Invocation, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,8 +92,8 @@ func (p *Pool) abandon(inv *invocation, cause error) (queue.Invocation, error) {
 }
 
 // Stop ends all processes and waits for them; the error lists processes that did not exit. Waiting and later
-// invocations fail with errNotInvoked. Idle processes receive SIGTERM, and SIGKILL after the grace period; busy ones
-// may finish until ctx is done. Later calls wait for the first.
+// invocations fail. Idle processes receive SIGTERM, and SIGKILL after the grace period. Busy ones may finish until ctx
+// or [Options].Hurry is done. Later calls wait for the first.
 func (p *Pool) Stop(ctx context.Context) error {
 	if !p.beginStop() {
 		<-p.stopped

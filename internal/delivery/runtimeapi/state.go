@@ -62,13 +62,13 @@ type instance struct {
 	pool   *Pool
 	number int
 	since  time.Time
-	// announced is closed when the process can be terminated, gone when it has exited.
+	// announced is closed once the process can be terminated, and gone once it has exited.
 	announced, gone chan struct{}
 
 	phase       phase
 	initialized bool
 	asked       asked
-	// lingers means that the process responded a while ago, but has not requested another invocation.
+	// lingers means that the process responded longer than lingering ago, but has not requested another invocation.
 	lingers bool
 	// initError is the error posted to init/error, or nil.
 	initError *queue.Invocation
@@ -98,7 +98,7 @@ type invocation struct {
 	paused   func() bool // may be nil
 }
 
-// Only the first call of end has an effect.
+// end sets the outcome. Only the first call has an effect.
 func (inv *invocation) end(o outcome) {
 	o.RequestID = inv.id
 	if o.Status != http.StatusOK {
@@ -168,7 +168,7 @@ func (inst *instance) assign(inv *invocation) {
 	inst.offer <- inv
 }
 
-// arm replaces the previous timer: the pool kills the process after d.
+// arm lets the pool kill the process after d, and replaces the previous timer.
 func (inst *instance) arm(d time.Duration, why asked) {
 	inst.disarm()
 	var timer *time.Timer

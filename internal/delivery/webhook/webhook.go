@@ -106,7 +106,7 @@ func NewSigner(keys []string) (*Signer, error) {
 	return s, nil
 }
 
-// AppendHeaders appends an attempt's three header lines. id must be the message ID in the request.
+// AppendHeaders appends an attempt's three header lines. id becomes webhook-id.
 func (s *Signer) AppendHeaders(b []byte, id, body string, at time.Time) []byte {
 	w := s.work.Get().(*workspace)
 	w.content = append(w.content[:0], id...)
