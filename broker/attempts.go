@@ -16,7 +16,7 @@ import (
 type Attempt struct {
 	At       time.Time `json:"at"`
 	Instance string    `json:"instance,omitempty"`
-	// The fields from Outcome to Duration are copied from [queue.Result].
+	// Outcome to Duration have the meaning of [queue.Result]'s fields; Answer may be its Excerpt.
 	Outcome      string        `json:"outcome"`
 	Status       int           `json:"status,omitempty"`
 	Reason       string        `json:"reason,omitempty"`

@@ -351,7 +351,7 @@ func TestCloseWhileTheDiskFails(t *testing.T) {
 	})
 }
 
-// sweepOnce fails the file operations n to n+times-1 and reports whether there were that many.
+// sweepOnce fails the file operations n to n+times-1 and reports whether operation n was reached.
 func sweepOnce(t *testing.T, fs *faultfs.FS, codes map[string]int32, n, times int) (reached bool) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

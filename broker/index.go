@@ -220,7 +220,7 @@ func limitsOf(memory int64) *memoryLimits {
 	return limits
 }
 
-// window tracks which messages are in memory. Up to cursor, all are in the delivery order, were delivered or are
+// window tracks by key which messages are in memory. Up to cursor, all are in the delivery order, were delivered or are
 // delayed. From there to tail, memory holds only messages of quiet tenants, up to ahead.
 type window struct {
 	cursor, tail int64

@@ -43,7 +43,7 @@ func (r *record) plain() bool {
 
 func (r *record) footprint() int64 { return 256 + r.size }
 
-// CPUs compute this polynomial in hardware.
+// Most CPUs compute this CRC in hardware.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // checksum does not cover the key, which a move changes.

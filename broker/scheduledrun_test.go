@@ -254,7 +254,7 @@ func TestEnqueueIsAtomic(t *testing.T) {
 }
 
 // enqueueOnce enqueues three runs while the n-th file operation after opening fails, then repeats them. reached is
-// false with fewer operations; refused means that a run failed at first.
+// false with fewer operations; refused means that an enqueue failed at first.
 func enqueueOnce(t *testing.T, fs *faultfs.FS, code map[string]int32, n int) (reached, refused bool) {
 	synctest.Test(t, func(t *testing.T) {
 		b := openTest(t, &Options{NoWaits: true, Logger: quiet().Logger, vfs: fs.Name()})

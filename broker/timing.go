@@ -49,7 +49,7 @@ type alarm struct {
 	at    int64
 }
 
-// at is only compared with times of the same alarm, in any unit.
+// at can have any unit, because it is only compared with other times of this alarm.
 func (a *alarm) set(at int64, wait time.Duration) {
 	if a.at != 0 && a.at <= at {
 		return

@@ -22,8 +22,8 @@ type Message struct {
 	ReceiptHandle string
 	// ReceiveCount includes this receive.
 	ReceiveCount int
-	// Attempt is ReceiveCount without receives in earlier queues, or 0 if unknown. Before a delivery, the worker also
-	// subtracts receives after which the app was not called.
+	// Attempt is ReceiveCount without receives in earlier queues, or 0 if unknown. In a delivery, it is at least 1, and
+	// excludes receives that the worker knows did not reach the app.
 	Attempt int
 	// SentAt and FirstReceivedAt have millisecond precision.
 	SentAt, FirstReceivedAt time.Time

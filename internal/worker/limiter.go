@@ -17,7 +17,7 @@ const (
 // The workers of a pool share a limiter's state, so that the pool's order decides which proceeds.
 type sharedLimiter struct {
 	limiter Limiter
-	// After a refusal, the limiter is asked again at askAt or, with onRelease, as soon as a delivery ends.
+	// After a refusal, the limiter is asked again at askAt or, with onRelease, already when a delivery ends.
 	askAt     time.Time
 	onRelease bool
 	// changes counts calls that invalidate a result of Room.

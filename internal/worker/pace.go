@@ -34,7 +34,7 @@ func (p *pace) recordDelivery(d time.Duration, now time.Time) {
 	p.finished = now
 }
 
-// isRoundTrip means that the previous receive did not wait either, so d is exactly one round trip.
+// isRoundTrip means that the previous response was full, so d is exactly one round trip.
 func (p *pace) recordReceive(d time.Duration, isRoundTrip bool, now time.Time) {
 	if isRoundTrip {
 		p.roundTrip = average(p.roundTrip, min(d, 10*time.Second))

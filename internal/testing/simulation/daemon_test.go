@@ -238,7 +238,7 @@ func (d *daemon) resume() {
 	}
 }
 
-// frozen fails if the process is killed during the pause.
+// frozen waits for the end of a pause. It fails if the process was killed.
 func (l *life) frozen() error {
 	l.mu.Lock()
 	goesOn := l.goesOn

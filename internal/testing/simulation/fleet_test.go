@@ -85,8 +85,8 @@ func (f *follower) keep(text string) error {
 	return nil
 }
 
-// adopt applies the stored state if the registry does not answer in time. The first daemon to start stores its app as
-// the first version. A daemon with contradictory settings does not start.
+// adopt applies the desired state, or the stored one if the registry does not respond in time. The first daemon stores
+// its app as the first version. While the settings contradict its own, a daemon does not start.
 func (f *follower) adopt(ctx context.Context) {
 	defer close(f.adopted)
 	limited, cancel := context.WithTimeout(ctx, 5*time.Second)

@@ -177,7 +177,7 @@ func (o *oracle) left(l *life, why string) {
 	}
 }
 
-// A killed broker forgets receives younger than forgetful: a fifth of a second, plus the time of the commit.
+// A kill loses the deadlines of receives younger than forgetful: a fifth of a second, plus the time of the commit.
 const forgetful = 500 * time.Millisecond
 
 // forgetReceives excuses messages received after since, because the queue's file may lack these receives.

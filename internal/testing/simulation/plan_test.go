@@ -51,8 +51,8 @@ type fault struct {
 	// The producer's Daemon is the number of daemons. It has only network faults.
 	Daemon int     `json:"daemon"`
 	Chance float64 `json:"chance,omitempty"` // per call
-	// Keep is the share of unsynced writes that survive a power failure. Step is how far a clock is set ahead of real
-	// time; it may be negative.
+	// Keep is the probability that an unsynced write survives a power failure. Step is how far a clock is set ahead of
+	// real time; it may be negative.
 	Keep float64       `json:"keep,omitempty"`
 	Step time.Duration `json:"step,omitempty"`
 }

@@ -131,7 +131,7 @@ func (s *server) stop() error {
 	return nil
 }
 
-// After a kill, all writes survive; after a power failure, all synced writes and the share keep of the unsynced ones.
+// After a kill, all writes survive; after a power failure, all synced ones, and each other one with probability keep.
 func (s *server) crash(isPower bool, keep float64) bool {
 	b := s.take()
 	if b == nil {
