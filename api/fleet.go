@@ -24,7 +24,7 @@ type FromInstance[T any] struct {
 	Err      error
 }
 
-// FromEach queries up to 50 instances through c's console. Each further instance gets an error.
+// FromEach queries up to 50 instances through c's console. Further instances, and those with NoDetails, get an error.
 func FromEach[T any](ctx context.Context, c *Client, all []KnownInstance, ask func(context.Context, *Client) (T, error)) []FromInstance[T] {
 	answers := make([]FromInstance[T], len(all))
 	var asking errgroup.Group

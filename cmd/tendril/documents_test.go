@@ -84,7 +84,7 @@ func unvarying(line string) string {
 	return strings.TrimSpace(line)
 }
 
-// pageStep is a command to type, or a directive for the test in a comment:
+// pageStep is a command to type, or a directive for the test in a comment, such as
 //
 //	<!-- test: folder NAME -->            the commands run in this folder, below the reader's
 type pageStep struct {

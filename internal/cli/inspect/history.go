@@ -37,7 +37,7 @@ type entrySource[E any] interface {
 	// read returns an instance's entries, newest first.
 	read(ctx context.Context, on *api.Client) ([]E, error)
 	merge(answers []api.FromInstance[[]E]) []E
-	// stored returns the entries of the stopped environment. It returns notRunning if none are kept.
+	// stored returns the entries of an environment that is stopped or has no console, or notRunning if none are kept.
 	stored(notRunning error) ([]E, error)
 	// explainNone returns an error if a mistake is the reason for no entries. client is nil if no environment is
 	// running.

@@ -76,7 +76,7 @@ type Fault struct {
 // maxMerged limits merge keys, which could expand a small file to millions of keys.
 const maxMerged = 10000
 
-// lineEnds replaces CR LF, which the lexer would read as two line breaks in quoted scalars and after block scalars.
+// lineEnds replaces CR and CR LF. The lexer would read CR LF as two line breaks in quoted and after block scalars.
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
 func (o *Options) checkTokens(tokens token.Tokens) *Fault {
