@@ -26,7 +26,7 @@ type Failure struct {
 	Reason string `json:"reason"`           // see [Result]; reveals no parts of the message or response
 	Status int    `json:"status,omitempty"` // HTTP status; 0 without a response
 	Answer string `json:"answer,omitempty"` // start of the response, at most 1 KiB
-	// Attempts counts deliveries; Receives also counts receives without a delivery.
+	// Attempts counts deliveries from the source queue; Receives counts all receives.
 	Attempts   int       `json:"attempts,omitempty"`
 	Receives   int       `json:"receives,omitempty"`
 	DurationMS int64     `json:"duration_ms"`

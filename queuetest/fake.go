@@ -23,7 +23,7 @@ type Fake struct {
 	opts FakeOptions
 
 	mu       sync.Mutex
-	messages []*fakeMessage // in sending order; settled ones are removed now and then
+	messages []*fakeMessage // in sending order; settled ones are removed lazily
 	settled  int
 	byID     map[string]*fakeMessage
 	script   map[FakeAction][]FakeFault

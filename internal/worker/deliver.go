@@ -264,7 +264,7 @@ func (s *slots) startable(now time.Time) bool {
 }
 
 // gatherBatch returns the next batch, valid until the next call: ready messages in order, each followed by the
-// waiting ones of its FIFO group. A postponed message is a batch of its own.
+// waiting ones of its FIFO group. A postponed message forms its own batch.
 func (s *slots) gatherBatch(now time.Time) []*held {
 	s.gathered, s.gatheredBytes = s.gathered[:0], 0
 	ready := &s.messages.ready
@@ -283,8 +283,8 @@ func (s *slots) gatherBatch(now time.Time) []*held {
 	return s.gathered
 }
 
-// gatherBehind adds the messages waiting behind h, unless h is retried or on its last receive: if it failed, their
-// attempts would be in vain.
+// gatherBehind adds the messages waiting behind h, unless h is retried or on its last receive: if h fails, they fail
+// too (see failAfterUnfinished).
 func (s *slots) gatherBehind(h *held, now time.Time) {
 	for _, next := range h.group.waiting {
 		if h.attempt > 1 || s.messages.lastReceive(h) || next.lapsed || next.isHalfway(now) || !s.gather(next) {

@@ -264,7 +264,7 @@ type backlog struct {
 
 func (b *backlog) isTrickle() bool { return b.known && !b.plenty }
 
-// presumeEmpty returns false for a trickle, which is empty now and then.
+// presumeEmpty returns false for a trickle, which is often empty.
 func (b *backlog) presumeEmpty(now time.Time) (mayHavePlenty bool) {
 	b.empty, b.emptyAt = true, now
 	if b.isTrickle() {

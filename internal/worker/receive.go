@@ -156,7 +156,7 @@ func (p *poller) filterMessages(msgs []queue.Message) (filtered []bool) {
 	return filtered
 }
 
-// beginReceive returns nil if none may start now.
+// beginReceive returns nil if no receive may start now.
 func (p *poller) beginReceive(now time.Time) *openReceive {
 	if !p.mayReceive(now) {
 		return nil

@@ -111,7 +111,7 @@ func (v *visibilityChanger) extensionEnded(p pending, err error, class errorClas
 	v.changeEnded(h, now)
 }
 
-// The next round extends the visibility timeout anew.
+// A later round tries again, unless the receipt handle is invalid.
 func (v *visibilityChanger) extensionFailed(p pending, err error, class errorClass, now time.Time) {
 	h := p.h
 	v.reportFailure(p, err)
