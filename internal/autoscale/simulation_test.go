@@ -118,8 +118,8 @@ func TestSimulationOfInstancesWithDifferentLoads(t *testing.T) {
 }
 
 // The longest acceptable wait covers two minutes for counting, two readings, the start of the first instances, and half
-// a minute for each doubling of the group. Readings may be missing for 12 minutes, and a spike may be 15 minutes of
-// work.
+// a minute for each doubling of the group. Readings may be missing for 12 minutes, and a spike is 10.5 minutes of work
+// for the largest group.
 func (c curve) allowedInFleet() time.Duration {
 	d := c.start + 3*time.Minute + time.Duration(math.Ceil(math.Log2(float64(c.fleet.most)))*30)*time.Second
 	if c.missing != nil {
