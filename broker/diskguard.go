@@ -122,7 +122,6 @@ func (r *diskGuard) coverLog(bytes int64) {
 	}
 }
 
-// shrinkReserve gives space back after the log has shrunk.
 func (r *diskGuard) shrinkReserve() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -85,7 +85,6 @@ func (m *maintenance) cleanUp() (next time.Duration, err error) {
 	return m.untilDedupExpires(s.write)
 }
 
-// more means that some rows may remain.
 func removeGarbage(c *conn) (more bool, err error) {
 	var low, high int64
 	err = c.query(func(row row) {

@@ -225,7 +225,6 @@ func (s *moveStep) onCommit(err error) error {
 	return nil
 }
 
-// ended is false if the task had already ended.
 func (b *Broker) endMove(t *moveTask, status MoveStatus, reason string) (ended bool, err error) {
 	write := func(x *tx) {
 		ended = x.exec(`UPDATE moves SET status = ?, reason = ? WHERE id = ? AND status = ?`, string(status), reason,

@@ -127,7 +127,6 @@ type receivedMessage struct {
 	content *record
 }
 
-// again is false if the receive should end.
 func (r *receive) wait(ctx context.Context) (again bool, err error) {
 	if f := r.result.filling; f != nil {
 		select {

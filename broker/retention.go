@@ -160,7 +160,6 @@ func (s *sweep) findUnordered(t *tx, kind unorderedMessages, low int64) {
 	}
 }
 
-// reserveRows marks the messages in memory as leaving, and drops rows of messages already leaving.
 func (s *sweep) reserveRows() {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()

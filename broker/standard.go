@@ -166,7 +166,6 @@ func (s *standardOrder) park(m *message) {
 	s.updateTurn(m.tenant)
 }
 
-// makeNoisy has no effect on a tenant that has not sent for quietAfter.
 func (s *standardOrder) makeNoisy(t *tenant) {
 	if t.noisy != nil || t.sentNothing(stamp()) {
 		return

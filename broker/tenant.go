@@ -54,7 +54,6 @@ func (s *standardOrder) tenantOf(r *record) *tenant {
 	return t
 }
 
-// noteSent ignores tenants that are not in memory.
 func (s *standardOrder) noteSent(r *record) {
 	t := s.byID[r.group]
 	if t == nil {

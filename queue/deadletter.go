@@ -14,7 +14,6 @@ import (
 const AttributeReason = "tendril.reason"
 
 const (
-	// maxAttributes is the maximum number of attributes in SQS.
 	maxAttributes = 10
 	// maxAnswer and maxReason limit the texts in a Failure, in bytes.
 	maxAnswer = 1 << 10

@@ -139,7 +139,6 @@ func (w *Worker) deliverBatch(batch []*held) []queue.Result {
 	return results
 }
 
-// beginBatch returns nil if no batch may start now.
 func (s *slots) beginBatch(now time.Time) []*held {
 	s.settler.returnStale(now)
 	first := s.messages.ready.first()

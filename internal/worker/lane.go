@@ -348,8 +348,6 @@ func (l *lane) emptyNow(now time.Time) bool {
 	return l.backlog.empty && (len(l.poller.open) > 0 || now.Sub(l.backlog.emptyAt) < emptyFor)
 }
 
-// likelyReceived returns how many of n requested messages to expect: none from an empty queue, one from a trickle,
-// all otherwise.
 func (l *lane) likelyReceived(n int, now time.Time) int {
 	switch {
 	case l.emptyNow(now):

@@ -156,7 +156,6 @@ func (p *poller) filterMessages(msgs []queue.Message) (filtered []bool) {
 	return filtered
 }
 
-// beginReceive returns nil if no receive may start now.
 func (p *poller) beginReceive(now time.Time) *openReceive {
 	if !p.mayReceive(now) {
 		return nil
@@ -176,7 +175,6 @@ func (p *poller) beginReceive(now time.Time) *openReceive {
 	return o
 }
 
-// If requestSize is 0 or less, no receive may start.
 func (p *poller) requestSize(now time.Time) int {
 	n := p.room(now)
 	if n > 0 && p.limiter != nil {

@@ -123,7 +123,6 @@ func (c *Counts) countAttempt(e *Settled) {
 // rateWindow is the time constant of perSecond, in seconds.
 const rateWindow = 10
 
-// measureRate updates perSecond, an exponential moving average.
 func (t *statistics) measureRate(settled int64, now time.Time) {
 	seconds := now.Sub(t.measuredAt).Seconds()
 	if !t.measuredAt.IsZero() && seconds > 0 {

@@ -45,7 +45,6 @@ func takeTurn(lanes []*lane, wants func(*lane) bool, random func(n int) int) (ta
 	return taker
 }
 
-// firstInOrder returns the first queue with demand, or nil if none has any or an earlier one has openDemand.
 func firstInOrder(lanes []*lane, demandOf func(*lane) demand) *lane {
 	for _, l := range lanes {
 		switch demandOf(l) {
