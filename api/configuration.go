@@ -40,7 +40,7 @@ type SharedSettings struct {
 // ConfigOption is an option with its value, documentation and editing rules.
 type ConfigOption struct {
 	DescribedOption
-	// Block and Topic are from [Configuration]; Block may be "".
+	// Block is one of [Configuration].Blocks, or ""; Topic is one of its Topics.
 	Block string `json:"block,omitempty"`
 	Topic string `json:"topic"`
 	Label string `json:"label"`

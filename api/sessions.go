@@ -1,7 +1,7 @@
 package api
 
-// SessionKeyHeader carries a session's key, which actions require besides the cookie. Browsers send the cookie to all
-// ports of a host, so other servers can read it, but they keep the key in storage that only one port can read.
+// SessionKeyHeader carries a session's key, which actions require besides the cookie: browsers send cookies to all ports
+// of a host, but store the key per port.
 const SessionKeyHeader = "X-Tendril-Session-Key"
 
 // CodeSessionKey is the [Error].Code of a session's action without its key.

@@ -37,7 +37,7 @@ func IsArchive(path string) bool {
 }
 
 // OpenApp opens the app's folder or archive. An archive is unpacked to the data directory of the environment that runs
-// it. called, if not "", replaces the archive's name as the environment's.
+// it. called, if not "", names the environment instead of the archive.
 func OpenApp(c *CLI, cmd *cobra.Command, path, called string) (*bundle.Bundle, error) {
 	if !IsArchive(path) {
 		return OpenBundle(path)

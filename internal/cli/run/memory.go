@@ -28,10 +28,9 @@ const (
 	outsideGo = 8 << 20
 )
 
-// memoryBudget returns the bytes that tendril may use, or 0 if there is no limit. goLimit is GOMEMLIMIT, which takes
-// precedence but counts as at least leastMemory, and group the limit of the control group. Each is [math.MaxInt64] if
-// unset. An app in the same group gets three quarters of the limit, unless that leaves less than a control group of
-// leastMemory would.
+// memoryBudget returns the bytes that tendril may use, or 0 if there is no limit. group is the limit of the control
+// group. goLimit is GOMEMLIMIT, which takes precedence but counts as at least leastMemory. Each is [math.MaxInt64] if
+// unset. An app in the same group gets three quarters of the limit, unless that leaves too little for tendril.
 func memoryBudget(goLimit, group int64, hasApp bool) (int64, error) {
 	if group < leastMemory {
 		return 0, fmt.Errorf("the memory limit of this container or control group is %d MiB, but tendril needs at "+

@@ -13,7 +13,6 @@ import (
 	"tendril/internal/cron/periodic"
 )
 
-// UTC keeps tests independent of the local time zone.
 var noon = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
 func TestTaskTable(t *testing.T) {

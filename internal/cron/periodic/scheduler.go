@@ -76,8 +76,8 @@ type Scheduler struct {
 
 type entry struct {
 	task Task
-	// from is when this instance first saw the schedule: the start of a task that is new to the registry. changed is when
-	// a reload added the task or changed its schedule; earlier times are not due. Setting the clock back adjusts both.
+	// from is when this instance first saw the schedule, changed when a reload added the task or changed its schedule.
+	// Times before changed are not due. Setting the clock back adjusts both.
 	from, changed time.Time
 	// accountedUpTo is valid if timesKnown is set.
 	accountedUpTo time.Time
@@ -277,8 +277,8 @@ func (e *entry) start() registry.Start {
 	return registry.Start{At: e.from, Schedule: e.task.Schedule.String() + " " + e.task.Schedule.Zone().String()}
 }
 
-// adoptTimes checks the longest period that can be caught up again if the recorded time is in the future: a fast clock
-// may have recorded it, and it may hide missed runs. The registry recognizes enqueued runs.
+// adoptTimes does not trust a recorded time in the future, which may hide missed runs: it plans the longest period that
+// can be caught up again. The registry recognizes enqueued runs.
 func (e *entry) adoptTimes(times queue.TaskTimes, now time.Time) {
 	e.timesKnown = true
 	e.accountedUpTo = times.UpTo

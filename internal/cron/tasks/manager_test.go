@@ -237,7 +237,6 @@ func TestRequiredFileMustBeThere(t *testing.T) {
 	}
 }
 
-// A new app version may be the first with a file.
 func TestTasksStartWithTheFirstFile(t *testing.T) {
 	t.Parallel()
 	e := manager(t, Options{})

@@ -17,9 +17,9 @@ var ErrNoRegistry = errors.New("no shared registry")
 var errUndecided = errors.New("the queue server has not reported whether it has a registry, so other " +
 	"instances with this version are unknown")
 
-// AcquireVersion acquires the work that one instance does for an app version, or waits for that instance. version must
-// be the same on all instances. It returns nil if the work is done, and [ErrNoRegistry] if this instance must do it
-// without a lease.
+// AcquireVersion acquires the work that one instance does for an app version, or waits for that instance. version is
+// the same on all instances. The work is nil if it is done. With [ErrNoRegistry], this instance must do it without a
+// lease.
 func AcquireVersion(ctx context.Context, m *Manager, version string) (*leader.Work, error) {
 	reg, err := awaitRegistry(ctx, m)
 	if err != nil {
