@@ -1,7 +1,7 @@
 package api
 
-// SessionKeyHeader carries a session's key, which actions require besides the cookie: browsers send cookies to all ports
-// of a host, but store the key per port.
+// SessionKeyHeader carries a session's key, which actions require besides the cookie: browsers send cookies to all
+// ports of a host, but store the key per port.
 const SessionKeyHeader = "X-Tendril-Session-Key"
 
 // CodeSessionKey is the [Error].Code of a session's action without its key.
