@@ -122,7 +122,7 @@ type Queue struct {
 // Name returns the queue's name.
 func (q *Queue) Name() string { return q.name }
 
-// n is the number of entries; 0 is for calls without entries.
+// n is the number of entries to check; 0 skips the check.
 func (q *Queue) live(ctx context.Context, n int) (*liveQueue, error) {
 	live, err := q.b.live(q.name)
 	if err == nil && n > 0 {

@@ -29,7 +29,7 @@ func (q *liveQueue) storeReceive(m *message) {
 	}
 }
 
-// A visibility of 0 makes m visible. The caller must hold the lock.
+// The caller must hold the lock.
 func (q *liveQueue) changeVisibility(m *message, now int64, visibility time.Duration) {
 	m.until = now + int64(visibility)
 	if visibility == 0 {

@@ -185,7 +185,6 @@ func (s *sending) onCommit(err error) error {
 // dedupWindow is how long a deduplication ID is kept, even after its message is deleted. A purge discards it.
 const dedupWindow = 5 * time.Minute
 
-// duplicate returns the key of an earlier message with the same deduplication ID, or 0.
 func (t *tx) duplicate(q *liveQueue, r *record, set *settings, now int64) (first int64) {
 	t.query(func(row row) {
 		if key := row.int(0); row.int(1) > now && keySeq(key) > q.disk.floor {

@@ -421,7 +421,6 @@ func (f *Fake) batch(ctx context.Context, call FakeCall, apply func(i int, now t
 	return errs
 }
 
-// apply is called for each entry that takes effect.
 func (f *Fake) applyCall(ctx context.Context, call FakeCall, apply func(i int, now time.Time) error) ([]error, error) {
 	if n := call.Entries; n < 1 || n > queue.MaxBatch {
 		return nil, queue.Errorf(queue.CodeTooManyEntriesInBatchRequest,
@@ -452,7 +451,6 @@ func (f *Fake) applyCall(ctx context.Context, call FakeCall, apply func(i int, n
 	return errs, f.endCall(ctx)
 }
 
-// latest is false if the message was received again since.
 func (f *Fake) byReceipt(receipt string) (m *fakeMessage, latest bool, err error) {
 	id, serial, _ := strings.Cut(receipt, "#")
 	if m = f.byID[id]; m == nil {

@@ -207,7 +207,6 @@ func (p *probe) run(ctx context.Context, app prober) {
 	p.err = app.Probe(ctx)
 }
 
-// wait is the time until the next probe if again is true.
 func (a *appMonitor) probeEnded(ctx context.Context, p *probe) (wait time.Duration, again bool) {
 	now := time.Now()
 	a.core.mu.Lock()

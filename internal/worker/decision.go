@@ -23,7 +23,7 @@ type action struct {
 	after time.Duration
 }
 
-// retriedWith returns a, at the time of an earlier message of its FIFO group if both are retried.
+// retriedWith delays a retry like that of an earlier message of the FIFO group.
 func (a action) retriedWith(earlier action) action {
 	if a.verb == retry && earlier.verb == retry {
 		return earlier

@@ -251,7 +251,6 @@ func (p *poller) roomInMemory() int {
 	return (p.core.opts.HeldBytes-p.messages.bytes)/each - p.asked
 }
 
-// permittedByLimiter records a refusal if there is no room.
 func (p *poller) permittedByLimiter(now time.Time) int {
 	room := p.limiter.room(now)
 	if room == 0 {
