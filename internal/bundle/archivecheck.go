@@ -306,8 +306,8 @@ func (u *unpacking) linkTarget(e entry) (string, error) {
 
 const maxFixed = 1 << 20
 
-// fixHooks fixes hooks that were zipped on Windows, as Elastic Beanstalk does: scripts and ELF programs of at most 1
-// MiB become executable, and scripts get LF line breaks.
+// fixHooks fixes hooks that were zipped on Windows, as Elastic Beanstalk does: scripts and ELF programs become
+// executable, and scripts get LF line breaks. It skips files over 1 MiB.
 func (u *unpacking) fixHooks(root *os.Root) error {
 	for i := range u.entries {
 		if e := &u.entries[i]; e.kind == fileEntry && isHook(e.path) {

@@ -58,8 +58,9 @@ type copiedFolder struct {
 	info fs.FileInfo
 }
 
-// copyFolder copies a folder, without version control folders, the data directory and special files, or nothing. It
-// preserves permissions, times, links and, if run as root, owners, but makes folders writable for their owner.
+// copyFolder copies a folder completely or not at all, except for version control folders, the data directory and
+// special files. It preserves permissions, times, links and, if run as root, owners, but makes folders writable for
+// their owner.
 func copyFolder(folder, dir, dataDir string) error {
 	err := createFolder(dir, "copying", func(staging string) error {
 		f := &folderCopy{to: staging}

@@ -49,7 +49,7 @@ func (r *reader) reportInPlatform() error {
 	return nil
 }
 
-// reportStrayStages reports other names than those of stages, such as "pre-build", because their hooks do not run.
+// reportStrayStages reports names that are not stages, such as "pre-build", because their hooks do not run.
 func (r *reader) reportStrayStages(below string) {
 	entries, _ := readDir(filepath.Join(r.dir, filepath.FromSlash(below)))
 	for _, e := range entries {

@@ -127,7 +127,7 @@ func (id *identity) environment() []string {
 	return []string{"HOME=" + cmp.Or(id.home, "/"), "USER=" + name, "LOGNAME=" + name}
 }
 
-// validateUser checks the syntax only.
+// validateUser also fails if the user does not exist.
 func validateUser(text string) error {
 	if strings.ContainsAny(text, "\x00\n") {
 		return errors.New("a user name cannot contain a NUL byte or a line break")

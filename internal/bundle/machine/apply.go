@@ -13,7 +13,7 @@ import (
 type System interface {
 	// Run returns the standard output of a quiet call, or an error if the exit status is not 0.
 	Run(ctx context.Context, c *Call) (output string, err error)
-	// Has reports whether a program in PATH or, given an absolute path, a file exists.
+	// Has reports whether a program is in PATH or, for an absolute path, whether the file exists.
 	Has(program string) bool
 }
 
