@@ -16,7 +16,7 @@ type inputs struct {
 	Problems   []StoredProblem
 	Tasks      []TaskState
 	Host       Reading
-	// Scaling is the reason that the group cannot have the size that this instance wants.
+	// Scaling is the reason that the leader delays a scale-in, or "".
 	Scaling      string
 	DataDir      DataDirState
 	RegistryLost string

@@ -28,8 +28,8 @@ type Options struct {
 	// App returns false if tendril does not run the app.
 	App    func() (AppState, bool)
 	Leader func() LeaderState
-	// Tasks returns the paused and failing tasks. Scaling returns the reason that the group cannot have the size that
-	// this instance wants, or "".
+	// Tasks returns the paused and failing tasks. Scaling returns the reason that this instance, as the leader, delays
+	// a scale-in, or "".
 	Tasks   func() []TaskState
 	Scaling func() string
 	DataDir func() DataDirState
