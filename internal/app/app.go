@@ -222,8 +222,8 @@ func (a *App) blockChanges() {
 	}
 }
 
-// watchReadiness ends the environment if startup takes too long. An app that becomes unready later only pauses
-// receiving.
+// watchReadiness ends the environment if startup takes too long. If the app becomes unready later, receiving only
+// pauses.
 func (a *App) watchReadiness() {
 	select {
 	case <-a.gate.ready:

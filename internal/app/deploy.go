@@ -79,7 +79,7 @@ func (a *App) Reload(ctx context.Context) (*api.ReloadResult, error) {
 	return &api.ReloadResult{Deployed: &deployed, Settings: next.change.Live, Later: next.change.Later}, err
 }
 
-// openChanged sets configOnly if only settings changed, and no commands.
+// openChanged sets configOnly if only settings changed, but no container commands or applied machine sections.
 func (a *App) openChanged(v version, files []string) (version, error) {
 	if v.copied == nil {
 		next, err := a.open(v.bundle.Dir, "")
@@ -275,7 +275,6 @@ func (a *App) beginDeployment(ctx context.Context, v *version) (context.Context,
 	return ctx, cancel
 }
 
-// If anything fails before the switch, the previous version keeps serving.
 func (a *App) deploy(ctx context.Context, v version) (api.DeployResult, error) {
 	ctx, cancel := a.beginDeployment(ctx, &v)
 	defer cancel(nil)

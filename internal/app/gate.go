@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// gate passes on whether deliveries are possible. Once an app was ready, the gate closes only after the app has been
+// gate passes on whether deliveries are possible. Once the app has been ready, the gate closes only after the app was
 // unready for [notReadyWait].
 type gate struct {
 	pass   func(open bool, reason string)

@@ -32,8 +32,7 @@
 //     [Process.User], HOME, USER and LOGNAME.
 //   - User and limits apply from the program's first instruction.
 //   - Output is always drained, so it can neither block a process for long nor fill the memory.
-//   - Stop waits for at most the grace period, less if its context or [Options.Hurry] is done, and a few seconds after
-//     KILL.
+//   - Stop waits for at most the grace period, or until its context or [Options.Hurry] is done, plus a few seconds.
 //
 // # Descendants
 //

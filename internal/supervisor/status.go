@@ -18,7 +18,7 @@ const (
 	Starting State = "starting"
 	// Running does not imply [Status.Ready].
 	Running State = "running"
-	// Waiting means that the process failed and awaits its restart.
+	// Waiting means that the process has exited and awaits its restart.
 	Waiting State = "waiting"
 	// Ending means that the process is being stopped, or has exited while descendants still run.
 	Ending State = "stopping"
@@ -26,7 +26,8 @@ const (
 	Stopped State = "stopped"
 	// Finished means that the process exited with status 0 and [Process.MayFinish] is set.
 	Finished State = "finished"
-	// Failed means that the process failed too often. It is down until the next attempt to revive it, if any.
+	// Failed means that the process failed too often or cannot be run. It is down until the next attempt to revive it,
+	// if any.
 	Failed State = "failed"
 )
 

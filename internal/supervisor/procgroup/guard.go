@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// guardScript reads the starts and ends of runs ("+ 123:MARKER", "- 123:MARKER"). When the input ends, tendril has
-// died, and the script kills the remaining runs. It ignores signals to the whole service, because it must outlast
-// tendril.
+// guardScript reads the starts and ends of runs ("+ 123:MARKER", "- 123:MARKER"). When the input ends, because
+// tendril has died or called [Guard.Close], the script kills the remaining runs. It ignores signals to the whole
+// service, because it must outlast tendril.
 const guardScript = `trap '' HUP INT TERM
 echo ready
 live=' '
@@ -96,7 +96,7 @@ func (g *Guard) Remove(pid int, marker string) {
 
 func runOf(pid int, marker string) string { return fmt.Sprintf("%d:%s", pid, marker) }
 
-// Close stops the guard.
+// Close stops the guard, which first kills the runs that were not removed.
 func (g *Guard) Close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
