@@ -121,7 +121,8 @@ func (l *Loop) boundedPolicy() (p Policy, ok bool) {
 	return l.opts.Policy.within(least, most), true
 }
 
-// AWS would throttle the account if all instances of a large group read the size in every interval.
+// Followers read the size only every followerIntervals, because AWS would throttle the account if all instances of a
+// large group read it in every interval.
 const followerIntervals = 10
 
 type knownSize struct {

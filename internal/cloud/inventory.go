@@ -125,8 +125,9 @@ func (i *Inventory) Plan(ctx context.Context) ([]Resource, error) {
 	return all, nil
 }
 
-// Delete deletes an owned resource returned by [Inventory.Plan]. The error is [ErrNotOwned] if the resource has lost
-// its tag. For a missing resource, it is queue.ErrNoQueue or has the code queue.CodeResourceNotFound.
+// Delete deletes an owned resource returned by [Inventory.Plan]. The error wraps [ErrNotOwned] if the resource is not
+// owned or has lost its tag. For a missing resource, it is queue.ErrNoQueue or has the code
+// queue.CodeResourceNotFound.
 func (i *Inventory) Delete(ctx context.Context, r *Resource) error {
 	tags, remove, err := i.readTags(ctx, r)
 	if err != nil {

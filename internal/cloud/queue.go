@@ -19,7 +19,7 @@ var ErrNotOwned = errors.New("not created for this environment")
 const deadLetterRetention = 14 * 24 * time.Hour
 
 // EnsureQueue creates the environment's queue and dead-letter queue with the attributes that Elastic Beanstalk uses, or
-// updates existing ones. If either has a different owner, the error is [ErrNotOwned] and nothing changes.
+// updates existing ones. If either has a different owner or none, the error wraps [ErrNotOwned] and nothing changes.
 func EnsureQueue(ctx context.Context, sqs *aws.SQS, s *config.Settings, q *config.QueueSettings,
 	log *slog.Logger) error {
 	e := &ensurer{sqs: sqs, environment: s.Name, log: log,

@@ -57,7 +57,7 @@ type Record struct {
 	Causes       []health.Cause `json:"details,omitempty"`
 	PausedQueues []string       `json:"paused_queues,omitempty"`
 	Deploying    bool           `json:"deploying,omitempty"`
-	// Follows means that the instance has applied the desired state up to Revision.
+	// Follows means that the instance applies the desired state. It has applied Revision.
 	Follows  bool  `json:"follows,omitempty"`
 	Revision int64 `json:"revision,omitempty"`
 	// Applies lists the supported parts of the desired state, such as [PartSettings], except pauses.

@@ -27,7 +27,7 @@ func Attributes(source map[string]string) (create map[string]string, missing []s
 	}
 
 	if create["MaximumMessageSize"] == strconv.Itoa(queue.MaxMessageSize) {
-		delete(create, "MaximumMessageSize") // too large for some servers
+		delete(create, "MaximumMessageSize") // some servers reject this value
 	}
 
 	for _, name := range lostAttributes {
@@ -38,7 +38,7 @@ func Attributes(source map[string]string) (create map[string]string, missing []s
 	return create, missing
 }
 
-// RedrivePolicy returns a redrive policy for a dead-letter queue.
+// RedrivePolicy returns a redrive policy in JSON. arn is the dead-letter queue's.
 func RedrivePolicy(arn string, maxReceives int) string {
 	policy, _ := json.Marshal(map[string]any{"deadLetterTargetArn": arn, "maxReceiveCount": maxReceives})
 	return string(policy)

@@ -29,7 +29,7 @@ type Journal struct {
 	begun    bool
 	header   header
 	accepted map[key]bool
-	intended map[key]time.Time // first send of messages with an unknown outcome
+	intended map[key]time.Time // time of the first send of messages with an unknown outcome
 	resent   int
 	deleted  int
 }
@@ -58,7 +58,7 @@ type record struct {
 	Gone   int      `json:"gone,omitempty"`
 }
 
-// OpenJournal opens or creates a journal. It fails if the file belongs to another migration.
+// OpenJournal opens or creates a journal. It fails if the file is damaged or belongs to another migration.
 func OpenJournal(path, from, to string) (*Journal, error) {
 	f, err := datadir.OpenFile(path)
 	if err != nil {

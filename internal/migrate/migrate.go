@@ -37,7 +37,7 @@ type Source interface {
 	Take(ctx context.Context, n int) ([]Item, error)
 	// After Rewind, Take starts with the oldest message.
 	Rewind()
-	// Delete returns nil if it deleted all, otherwise one error per message.
+	// Delete returns nil if it deleted all, otherwise one error or nil per message.
 	Delete(ctx context.Context, items []Item) []error
 	Count(ctx context.Context) (Count, error)
 }
@@ -53,8 +53,7 @@ type Options struct {
 	FIFO bool
 	// SourceExact and DestinationExact mean that the queue's Count is exact and current.
 	SourceExact, DestinationExact bool
-	// CutDelays shortens delays beyond MaxDelay. Otherwise, such messages stay at the source. It applies to standard
-	// queues.
+	// CutDelays shortens delays beyond MaxDelay on a standard queue. Otherwise, such messages stay at the source.
 	CutDelays bool
 	// MaxDelay is the destination's limit; 0 means no limit.
 	MaxDelay time.Duration

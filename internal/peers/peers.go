@@ -42,7 +42,7 @@ type Peers struct {
 type peer struct {
 	conn     *api.Peer
 	instance api.Instance
-	// err is the last request's failure, or nil. The next request is sent at retryAt.
+	// err is the last request's failure, or nil. Until retryAt, requests return it without being sent.
 	err     error
 	retryAt time.Time
 }

@@ -123,7 +123,7 @@ const (
 	sqsNamespace = "AWS/SQS"
 )
 
-// Describe returns an environment's alarms and dashboard. By default, all alarms except dead-letters and latency use
+// Describe returns an environment's alarms and dashboard. By default, all alarms except dead-letters and latency have
 // the thresholds at which the health status becomes Degraded. f may be nil.
 func Describe(s *Settings, f *File) Set {
 	f = cmp.Or(f, &File{})

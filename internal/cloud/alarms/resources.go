@@ -20,7 +20,8 @@ const (
 	scalingLow      = "AWSEBCloudwatchAlarmLow"
 )
 
-// AddBundle adds the alarms in a bundle's configuration files. It omits alarms that refer to unknown resources.
+// AddBundle adds the alarms in a bundle's configuration files. It omits those that scale the environment, are invalid,
+// or use resources, values or properties that tendril does not support.
 func (f *File) AddBundle(b *bundle.Bundle, s *Settings) {
 	for i := range b.Resources {
 		r := &b.Resources[i]
