@@ -54,8 +54,8 @@ func survivors(mark string) (pids []string) {
 	return pids
 }
 
-// portFree waits for the app's port: a process being killed loses its environment, which survivors reads, before its
-// files.
+// portFree waits for the app's port: a killed process loses its environment, which survivors reads, before its sockets
+// are closed.
 func portFree(t *testing.T, port string) {
 	t.Helper()
 	eventually(t, "the app's port is free", func() bool {

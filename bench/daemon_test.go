@@ -13,8 +13,8 @@ import (
 var credentials = []string{"AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local", "AWS_REGION=us-east-1",
 	"AWS_EC2_METADATA_DISABLED=true"}
 
-// BenchmarkDaemon is the comparison in docs/performance.md. It reports the share of the ceiling, and the CPU time and
-// calls per message. A warm-up excludes the startup.
+// BenchmarkDaemon is the comparison in docs/performance.md. It reports the throughput and its share of the ceiling, the
+// CPU time and calls per message, and the peak memory. A warm-up excludes the startup.
 func BenchmarkDaemon(b *testing.B) {
 	bin := buildTendril(b)
 	for _, c := range []struct {
@@ -171,8 +171,8 @@ func preload(b *testing.B, bin, dir string, n int) {
 	d.stop(b)
 }
 
-// BenchmarkIdle runs all programs for 40 seconds without messages. It reports the time to the first receive, the calls
-// per minute, the CPU time, the resident memory, and the time from SIGTERM to exit.
+// BenchmarkIdle runs all programs for 40 seconds without messages, after a first one. It reports the time to the first
+// receive, the receives per minute, the CPU time, the resident memory, and the time from SIGTERM to exit.
 func BenchmarkIdle(b *testing.B) {
 	const watch = 40 * time.Second
 	bin := buildTendril(b)

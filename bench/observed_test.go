@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// BenchmarkObserved compares a run with full observability (a log line and a trace per delivery, scraped metrics,
-// CloudWatch and OTLP) with a run without any.
+// BenchmarkObserved compares a run with full observability (a log line and, in two cases, a trace per delivery, OTLP
+// metrics and CloudWatch) with a run without any.
 func BenchmarkObserved(b *testing.B) {
 	bin := buildTendril(b)
 	sink := role(b, "sink")

@@ -19,8 +19,8 @@ import (
 const watchers = 20
 
 // BenchmarkWatched drains the embedded queue with and without live console pages, in alternating rounds, and reports
-// the remaining share of the throughput. In this worst case, the app takes no time, and all processes compete for the
-// processors.
+// the remaining share of the throughput. The second case is the worst: the app takes no time, and all processes compete
+// for the processors.
 func BenchmarkWatched(b *testing.B) {
 	bin := buildTendril(b)
 	for _, c := range []struct {

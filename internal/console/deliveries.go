@@ -20,7 +20,7 @@ type Deliveries struct {
 	next    int
 	total   int
 	arrived chan struct{} // closed at the next delivery; nil if no caller waits
-	// problems is outdated if stale is set, which adding or replacing a failure does.
+	// problems is outdated if stale. Adding or replacing a failure sets stale.
 	problems  []api.Problem
 	stale     bool
 	exchanges exchanges

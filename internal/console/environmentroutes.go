@@ -118,8 +118,8 @@ type probed struct {
 	failed bool
 }
 
-// A probe has status 200 if all checks pass, otherwise 503. /livez does not check the queue or the app, because a
-// restart would not fix them.
+// The response to a probe has status 200 if all checks pass, otherwise 503. /livez does not check the queue or the app,
+// because a restart would not fix them.
 func probe(ask func() []health.Check) func(*call) (probed, error) {
 	return func(c *call) (probed, error) {
 		checks, passed := runChecks(ask)

@@ -26,7 +26,7 @@ func asRefusal(err error) *api.Error {
 	return api.NewError(http.StatusInternalServerError, err.Error(), "")
 }
 
-// The default status is 400.
+// Codes without an entry have status 400.
 var statuses = map[string]int{
 	queue.CodeQueueDoesNotExist:    http.StatusNotFound,
 	queue.CodeResourceNotFound:     http.StatusNotFound,

@@ -17,7 +17,8 @@ type kind int
 const (
 	// open routes are public. Details need the scope read; see [withoutDetails].
 	open kind = iota
-	// private routes return settings or external text and need the scope read.
+	// private routes return settings, events, logs, or text from the app, hooks and other servers. They need the scope
+	// read.
 	private
 	// bodies routes read or search message bodies and need the scope read. Reads are audited.
 	bodies

@@ -38,7 +38,7 @@ type Ending struct {
 // Filtered is the outcome of a message that the filter deleted. The queue reports such a message as done.
 const Filtered = "filtered"
 
-// A line with the outcome lost replaces the endings lost before it.
+// A line with the outcome lost stands for the endings lost before it.
 const lost = "lost"
 
 // appendTo quotes the last field, so that a truncated line is invalid.

@@ -64,7 +64,7 @@ const rejectedText = "console action rejected"
 
 var prepositions = map[string]string{"sent": "to", "moved": "from", "received": "from"}
 
-// articles has the objects of actions that read better with an article.
+// articles adds articles to the objects of actions.
 var articles = map[string]string{
 	"app": "the app", "deployment": "the deployment", "settings": "the settings", "settings change": "a settings change",
 	"login link": "a login link", "drain": "a drain", "redrive": "a redrive", "task run": "a run of task",

@@ -23,7 +23,7 @@ func liveChecks(last, now time.Time) []Check {
 	return []Check{c}
 }
 
-// readyChecks pass while a shared queue does not respond: failing would take all instances out of service.
+// readyChecks ignores shared queues that do not respond: failing would take all instances out of service.
 func readyChecks(in inputs) []Check {
 	checks := []Check{running(in), failing("app", !in.App.Ready, cmp.Or(in.App.Reason, "the app is not ready"))}
 	checks = append(checks, store(in)...)

@@ -163,7 +163,7 @@ var (
 	replicaNumber = regexp.MustCompile(`-\d+$`)
 )
 
-// A failed step or process need not log a warning, so the remedy names it.
+// Failed steps and processes need not log warnings, so the remedy names the step or process.
 func logsOfFailure(in *inputs) string {
 	failed := in.Deployment.Failed
 	if step := failedStep.FindStringSubmatch(failed); step != nil {

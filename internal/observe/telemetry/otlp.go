@@ -157,7 +157,7 @@ func (o *OTLP) stats() []sinkStats {
 	return all
 }
 
-// The wrapped processor would drop spans silently.
+// boundedProcessor drops and counts spans beyond limit. The wrapped processor would drop them silently.
 type boundedProcessor struct {
 	sdktrace.SpanProcessor
 	pending atomic.Int64
