@@ -103,8 +103,8 @@ func isReplica(name string) bool {
 }
 
 // ProcessIndex returns the index of a process, or -1. Deployments and restarts renumber replicas, so an unused name
-// selects a replica by position: "web" the first, "web-2" the second. The name of a retired replica
-// selects no other one, unless it is "web".
+// selects a replica by position: "web" the first, "web-2" the second. A retired replica's name selects no other one,
+// unless it is "web".
 func ProcessIndex(names, retired []string, name string) int {
 	if at := slices.Index(names, name); at >= 0 {
 		return at
