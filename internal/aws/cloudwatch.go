@@ -54,8 +54,8 @@ func OpenCloudWatch(ctx context.Context, opts *Options) (*CloudWatch, error) {
 
 	api := cloudwatch.NewFromConfig(cfg, func(o *cloudwatch.Options) {
 		o.Retryer = sdk.NopRetryer{}
-		// Many compatible servers support neither CBOR, the default protocol, nor compression, which requests of this
-		// size do not need.
+		// Many compatible servers support neither CBOR, the default protocol, nor compression. Without them, requests
+		// stay far below the limit of 1 MiB.
 		o.Protocol = awsjson.New10(schemas.GraniteServiceVersion20100801)
 		o.DisableRequestCompression = true
 	})

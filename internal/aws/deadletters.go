@@ -26,7 +26,8 @@ var (
 	errNoRoomForReason   = errors.New("the message has no room for the attribute " + queue.AttributeReason)
 )
 
-// TakesDeadLetters reports whether DeadLetter accepts messages at their last receive (last) or others (not last).
+// TakesDeadLetters reports whether DeadLetter accepts messages at their last receive, or other messages if last is
+// false.
 func (d *DeadLetters) TakesDeadLetters(last bool) bool {
 	if last {
 		return d.Last

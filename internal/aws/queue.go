@@ -312,7 +312,7 @@ func (q *Queue) Attributes(ctx context.Context) (map[string]string, error) {
 	return out.Attributes, nil
 }
 
-// SetAttributes changes attributes. SQS applies changes within 60 seconds, of the retention period within 15 minutes.
+// SetAttributes changes attributes. SQS applies changes within 60 seconds, or 15 minutes for the retention period.
 func (q *Queue) SetAttributes(ctx context.Context, attrs map[string]string) error {
 	_, err := callSDK(ctx, q, q.sqs.api.SetQueueAttributes,
 		&sqs.SetQueueAttributesInput{QueueUrl: &q.url, Attributes: attrs})

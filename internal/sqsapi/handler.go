@@ -24,7 +24,7 @@ type Options struct {
 	Keys *access.Keyring
 	// RegistryToken must accompany registry requests if Keys is nil; "" requires none.
 	RegistryToken string
-	// Archives stores archives for the instances that share the registry; nil refuses them.
+	// Archives stores archives for the instances that share the registry. If nil, such requests are rejected.
 	Archives Archives
 	// Memory limits the memory of receives, and must have at least 4 MiB; nil means no limit.
 	Memory Memory

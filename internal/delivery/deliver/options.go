@@ -14,9 +14,10 @@ import (
 // Options configure a [Client]. Only Target is required.
 type Options struct {
 	// Target is an http or https URL, or a Unix socket: unix:///run/app.sock, http+unix:///run/app.sock or
-	// http+unix://%2Frun%2Fapp.sock/path. A path in the URL replaces Path.
+	// http+unix://%2Frun%2Fapp.sock/path.
 	Target string
-	// Path is the path of ordinary messages, optionally with a query; "" means "/".
+	// Path is the path of ordinary messages, optionally with a query; "" means Target's path or "/". It must be "" if
+	// Target has a path other than "/".
 	Path string
 	// MimeType is the Content-Type of single messages; "" means application/json.
 	MimeType string

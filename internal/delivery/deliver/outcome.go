@@ -40,7 +40,7 @@ func newReasons(opts *Options) reasons {
 	}
 }
 
-// judge returns one result for all messages of a request, and sets p.failed for those reported in batchItemFailures:
+// judge returns one result for all messages of a request, except that p.failed gets those in batchItemFailures:
 //
 //	nothing sent, or the client
 //	certificate refused               unreached

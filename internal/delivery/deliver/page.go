@@ -11,8 +11,8 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// pageText returns the message of HTML or XML, which is the first of these that does not only name a status: the title,
-// the first <pre>, the first <h1>, the whole text. text lacks the title.
+// pageText returns the most informative text of HTML or XML as line: the title or, if that only names a status, the
+// first <pre>, the first <h1> or the whole text. text is the whole text without the title.
 func pageText(source []byte) (line, text string) {
 	p := page{parts: map[atom.Atom]*strings.Builder{atom.Title: {}, atom.Pre: {}, atom.H1: {}}}
 	tokens := html.NewTokenizer(bytes.NewReader(source))

@@ -23,8 +23,8 @@ type Options struct {
 	Concurrency int
 	// Batch is the maximum number of messages per delivery; 0 means 1.
 	Batch int
-	// Adaptive adapts the concurrency to the app's speed, from 10: it falls when responses are slower than usual, and
-	// rises otherwise. It does not suit an app that is overloaded from the start.
+	// Adaptive adapts the concurrency to the app's speed, starting at 10: it falls when responses are slower than
+	// usual, and rises otherwise. It does not suit an app that is overloaded from the start.
 	Adaptive bool
 	// Breaker stops deliveries to a failing app; may be nil.
 	Breaker *Breaker

@@ -18,7 +18,7 @@ type Options struct {
 	Command []string
 	// Dir is the working directory and LAMBDA_TASK_ROOT; "" means the current directory.
 	Dir string
-	// Env is the environment as NAME=value, to which Lambda's reserved variables are added.
+	// Env is the environment as NAME=value. Lambda's reserved variables are replaced.
 	Env []string
 
 	// User and Limits apply to each process; see [supervisor.Process].

@@ -92,8 +92,8 @@ func (p *Pool) abandon(inv *invocation, cause error) (queue.Invocation, error) {
 }
 
 // Stop ends all processes and waits for them; the error lists processes that did not exit. Waiting and later
-// invocations fail. Idle processes receive SIGTERM, and SIGKILL after the grace period. Busy ones may finish until ctx
-// or [Options].Hurry is done. Later calls wait for the first.
+// invocations fail. Idle processes receive SIGTERM, and SIGKILL after the grace period; busy ones only once ctx is
+// done. Once [Options].Hurry is done, all are killed. Later calls wait for the first.
 func (p *Pool) Stop(ctx context.Context) error {
 	if !p.beginStop() {
 		<-p.stopped

@@ -110,7 +110,7 @@ func ReplaceJSON(path string, value any) error {
 	return Replace(path, append(text, '\n'), 0o600)
 }
 
-// CheckFile rejects symbolic links and other irregular files. A missing file is no error.
+// CheckFile rejects symbolic links and other irregular files. A missing file is not an error.
 func CheckFile(path string) error {
 	info, err := os.Lstat(path)
 	switch {
