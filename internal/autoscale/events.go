@@ -22,7 +22,7 @@ type Events struct {
 	Terminated func(err error)
 }
 
-// LogEvents returns listeners that write to log. scaled names what the loop scales, such as "replicas".
+// LogEvents returns listeners that write to log. scaled names the scaled things, such as "replicas of the app".
 func LogEvents(log *slog.Logger, scaled string) Events {
 	log = log.With("scaled", scaled)
 	return Events{

@@ -12,7 +12,7 @@ type Work struct {
 	Longest time.Duration
 }
 
-// protectionLinger extends a protection to save calls.
+// protectionLinger is how long a protection outlasts the last long delivery. It saves calls.
 const protectionLinger = 30 * time.Second
 
 type protectionState struct {

@@ -11,7 +11,7 @@ import (
 type Sample struct {
 	CPU       Reading `json:"cpu"`
 	OldestAge Reading `json:"oldest_age"`
-	// Slots is the maximum number of concurrent deliveries, InWork the current one.
+	// Slots is the maximum number of concurrent deliveries, InWork the current number.
 	Slots  int `json:"slots"`
 	InWork int `json:"in_flight"`
 	// ServiceTime is the average duration of a delivery in seconds; 0 if unknown.

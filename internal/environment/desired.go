@@ -22,7 +22,7 @@ import (
 
 const desiredFile = "desired.json"
 
-// desired applies the state that operators set for all instances. Without a fleet key and a shared registry, changes
+// desired applies the state that operators set for all instances. Without a fleet key or a shared registry, changes
 // apply only to this instance.
 type desired struct {
 	opts     *Options

@@ -205,7 +205,7 @@ func (e *Environment) startOrder() []func(context.Context) error {
 		e.programs.shareBundle,         // lets the app's user read files unpacked as root
 		runHealth,                      // before the console that displays it; stops late, after it
 		e.startConsole,                 // displays the rest of the startup and the whole shutdown
-		e.instance.claimFiles,          // removes the files after everything below
+		e.instance.claimFiles,          // its stop removes the files, after everything below
 		e.queues.serveBroker,           // queue URLs contain the listener's address
 		e.openQueues,                   // workers receive from them
 		e.programs.facts.open,          // needs the queues' names; processes started below read the files
@@ -216,9 +216,9 @@ func (e *Environment) startOrder() []func(context.Context) error {
 		e.cron.build,             // needs the queues
 		e.desired.adopt,          // before anything is received; may end this start for another one
 		e.queues.warnOfConflicts, // with the settings that apply
-		e.members.run,            // leaves after everything below, so that other instances see the drain
-		e.scale.closeFleet,       // leaves its group after everything below
-		e.scale.protectTask,      // removes the protection after everything below
+		e.members.run,            // its stop leaves after everything below, so that other instances see the drain
+		e.scale.closeFleet,       // its stop leaves the group, after everything below
+		e.scale.protectTask,      // its stop removes the protection, after everything below
 		watchProblems,            // needs all queues with workers
 		recordCurves,             // charts show the drain; stops before the parts it reads
 		e.announce,               // other commands can now follow the startup

@@ -202,7 +202,7 @@ func (m *members) leaderRecord(joined *membership) (r instances.Record, err erro
 	return r, err
 }
 
-// The leader has watched the records for longer than a new reader.
+// unreachable returns the leader's list, because the leader has watched the records for longer than a new reader.
 func (m *members) unreachable() []string {
 	if joined := m.joined.Load(); joined != nil {
 		report, _ := m.leaderRecord(joined)

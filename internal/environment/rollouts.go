@@ -374,7 +374,7 @@ func (r *rollouts) deploy(ctx context.Context, path string) (api.DeployResult, e
 	})
 }
 
-// rollBack deploys an earlier version to all instances at once. No delivery starts on the current version anymore.
+// rollBack deploys an earlier version to all instances at once. No more deliveries start on the current version.
 func (r *rollouts) rollBack(ctx context.Context, number int) (api.DeployResult, error) {
 	return r.beginRollout(ctx, func(*instances.AppVersion) (v instances.AppVersion, how instances.Rollout, err error) {
 		to, err := api.ChooseVersion(r.versions(), number)
