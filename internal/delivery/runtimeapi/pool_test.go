@@ -313,16 +313,16 @@ func TestInitFailures(t *testing.T) {
 		"posted": {func(f *function) Exit {
 			f.post("init/error", `{"errorMessage":"no module named x","errorType":"Runtime.ImportModuleError"}`)
 			return Exit{Code: 1}
-		}, "Runtime.ImportModuleError", "no module named x", 0},
+		}, "Runtime.ImportModuleError", "no module named x", time.Second},
 		"posted and stays": {func(f *function) Exit {
 			f.post("init/error", `{"errorType":"Boot"}`, "Lambda-Runtime-Function-Error-Type", "Other")
 			f.sleep(time.Hour)
 			return Exit{}
-		}, "Boot", "", time.Second},
+		}, "Boot", "", 2 * time.Second},
 		"posted no JSON": {func(f *function) Exit {
 			f.post("init/error", "oh no", "Lambda-Runtime-Function-Error-Type", "Runtime.Odd")
 			return Exit{Code: 1}
-		}, "Runtime.Odd", "oh no", 0},
+		}, "Runtime.Odd", "oh no", time.Second},
 		"never asks": {func(f *function) Exit {
 			f.sleep(time.Hour)
 			return Exit{}
@@ -331,8 +331,12 @@ func TestInitFailures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				p, h := newFakePool(t, Options{}, c.behave)
+				p, h := newFakePool(t, Options{}, func(f *function) Exit {
+					f.sleep(time.Second) // the invocation waits for the start
+					return c.behave(f)
+				})
 				defer stop(t, p, h)
+				synctest.Wait()
 				began := time.Now()
 				wantError(t, invoke(t, p, "x"), c.kind, c.words)
 				if took := time.Since(began); took != c.after {
