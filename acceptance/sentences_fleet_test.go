@@ -466,12 +466,10 @@ func TestSentencesDueTask(t *testing.T) {
 	row(t, "A39", func(t *testing.T) {
 		runs := map[string]int{}
 		for _, p := range got {
-			if runs[p.header.Get("X-Aws-Sqsd-Scheduled-At")]++; len(runs) < len(got) {
-				t.Errorf("a run of the task came again: %v", got)
-			}
+			runs[p.header.Get("X-Aws-Sqsd-Scheduled-At")]++
 		}
-		if len(got) == 0 {
-			t.Error("the task did not run")
+		if len(got) == 0 || len(runs) < len(got) {
+			t.Errorf("the task did not run, or a run came again: %v", got)
 		}
 	})
 	row(t, "A46", func(t *testing.T) {

@@ -228,7 +228,7 @@ func (e *checkRun) wantCode(what string, err error, codes ...string) {
 // soon returns SQS's maximum wait, because a server may be slow, or less if the check is expected to fail.
 func (e *checkRun) soon() time.Duration {
 	if e.expectsFailure {
-		return 5 * time.Second
+		return max(5*time.Second, 3*e.short)
 	}
 	return longestWait
 }

@@ -31,7 +31,7 @@ var delayChecks = map[string]check{
 		q := e.fifo(nil)
 		m := grouped("g", "d", "b")
 		m.Delay = new(2 * e.short)
-		e.wantRefused("a delay of 2 s", q, []queue.Outgoing{m}, queue.CodeInvalidParameterValue)
+		e.wantRefused("a delay", q, []queue.Outgoing{m}, queue.CodeInvalidParameterValue)
 		m.Delay = new(time.Duration)
 		e.send(q, m)
 		e.take(q)

@@ -139,7 +139,11 @@ func TestCloseClosesIdleConnections(t *testing.T) {
 		default:
 		}
 		c.close()
-		<-closed
+		select {
+		case <-closed:
+		case <-time.After(time.Minute):
+			t.Error("the connection stays open")
+		}
 	})
 }
 
