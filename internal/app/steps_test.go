@@ -225,8 +225,13 @@ func TestGroupMembersHaveTheGraceWhenTheirShellIsGone(t *testing.T) {
 		}
 	})
 	for _, want := range []string{"ready", "cleaned up"} {
-		if got := <-lines; got != want {
-			t.Errorf("it said %q, want %q", got, want)
+		select {
+		case got := <-lines:
+			if got != want {
+				t.Errorf("it said %q, want %q", got, want)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("it did not say %q", want)
 		}
 	}
 	if len(lines) > 0 {

@@ -111,7 +111,12 @@ func TestForeignListenerTakesThePortOfADeadApp(t *testing.T) {
 	<-ends
 	// A process that another test is starting holds a copy of the listener until its exec, and may be named instead.
 	for named := false; !named; {
-		e := <-ends
+		var e Exited
+		select {
+		case e = <-ends:
+		case <-time.After(hangGuard):
+			t.Fatal("the message never names this process")
+		}
 		if e.PID != 0 || !strings.Contains(e.Exit.String(), "already in use by") {
 			t.Fatalf("ended %+v: %s, want a start that failed because of us", e, e.Exit)
 		}

@@ -99,7 +99,6 @@ func (o *output) lose(stream string, isTooFast bool) {
 
 func (o *output) acquire(slots int64) bool {
 	if o.slots.TryAcquire(slots) {
-		o.stalled.Store(false)
 		return true
 	}
 	if o.stalled.Load() {
@@ -108,9 +107,11 @@ func (o *output) acquire(slots int64) bool {
 
 	patience, cancel := context.WithTimeout(context.Background(), stallPatience)
 	defer cancel()
-	err := o.slots.Acquire(patience, slots)
-	o.stalled.Store(err != nil)
-	return err == nil
+	if o.slots.Acquire(patience, slots) != nil {
+		o.stalled.Store(true)
+		return false
+	}
+	return true
 }
 
 func (o *output) drain() {
@@ -122,6 +123,7 @@ func (o *output) drain() {
 			text += fmt.Sprintf(" ... (%d bytes cut)", l.cut)
 		}
 		o.sink(l.stream, []byte(text))
+		o.stalled.Store(false)
 	}
 }
 

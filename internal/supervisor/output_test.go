@@ -160,10 +160,14 @@ func TestLongLinesFillTheBufferEarlier(t *testing.T) {
 		w := out.stream("stdout")
 		fmt.Fprintln(w, "the sink has this line")
 		synctest.Wait()
+		began := time.Now()
 		const fit = 16
 		for range 100 {
 			fmt.Fprintln(w, strings.Repeat("x", outputSlots/fit*slotBytes-1))
 			synctest.Wait()
+		}
+		if took := time.Since(began); took != stallPatience {
+			t.Errorf("the writes took %s, want one wait of %s", took, stallPatience)
 		}
 		close(sink.stall)
 		synctest.Wait()
@@ -172,6 +176,26 @@ func TestLongLinesFillTheBufferEarlier(t *testing.T) {
 		if got := len(sink.lines); got != 1+fit+1 || (*reports)[len(*reports)-1].Total != 100-fit {
 			t.Errorf("%d lines arrived, reports %+v; want %d long ones kept, and the longest one later", got, *reports, fit)
 		}
+	})
+}
+
+func TestShortLinesThatFitDoNotEndAStall(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		sink := sinkLog{stall: make(chan struct{})}
+		out, _ := testOutput(t, &sink, Options{MaxLine: slotBytes * outputSlots})
+		w := out.stream("stdout")
+		fmt.Fprintln(w, "the sink has this line")
+		synctest.Wait()
+		began := time.Now()
+		for range 20 {
+			fmt.Fprintln(w, strings.Repeat("x", outputSlots/2*slotBytes))
+			fmt.Fprintln(w, "short")
+		}
+		if took := time.Since(began); took != stallPatience {
+			t.Errorf("the writes took %s, want one wait of %s", took, stallPatience)
+		}
+		close(sink.stall)
+		out.close()
 	})
 }
 

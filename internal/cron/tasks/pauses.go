@@ -85,20 +85,22 @@ func (p *pauses) read(ctx context.Context) (map[string]pause, error) {
 	return pausesOf(texts), err
 }
 
-// refresh ignores a read that may not include a concurrent change. After an error, the known pauses stay.
+// refresh repeats a read that may not include a concurrent change. After an error, the known pauses stay.
 func (p *pauses) refresh(ctx context.Context, s *periodic.Scheduler) error {
-	p.mu.Lock()
-	before := p.changes
-	p.mu.Unlock()
-	stored, err := p.read(ctx)
-	if err != nil {
-		return err
-	}
+	for applied := false; !applied; {
+		p.mu.Lock()
+		before := p.changes
+		p.mu.Unlock()
+		stored, err := p.read(ctx)
+		if err != nil {
+			return err
+		}
 
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.changes == before {
-		p.apply(s, stored)
+		p.mu.Lock()
+		if applied = p.changes == before; applied {
+			p.apply(s, stored)
+		}
+		p.mu.Unlock()
 	}
 	return nil
 }

@@ -42,9 +42,9 @@ func TestPauseIsNotUndoneByAnEarlierRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				store := &slowPauses{stored: map[string]string{}}
+				store := &slowPauses{stored: map[string]string{"sweep": "paused before"}}
 				m := New(Options{Registry: RegistryOptions{Queue: "jobs", QueueURL: onlyInstance.QueueURL, Local: true}})
-				s, err := m.newSchedule(t.Context(), &periodic.File{Tasks: []periodic.Task{{Name: "tidy"}}})
+				s, err := m.newSchedule(t.Context(), &periodic.File{Tasks: []periodic.Task{{Name: "tidy"}, {Name: "sweep"}}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -57,9 +57,11 @@ func TestPauseIsNotUndoneByAnEarlierRead(t *testing.T) {
 				if err := m.Pause(t.Context(), "tidy", "audit", "ann"); err != nil {
 					t.Error(err)
 				}
+				time.Sleep(2 * time.Second)
 				for range 10 {
-					if task := m.Status().Tasks[0]; !task.Paused || task.PauseReason != "audit" {
-						t.Errorf("the pause is lost: %+v", task)
+					all := m.Status().Tasks
+					if !all[0].Paused || all[0].PauseReason != "audit" || !all[1].Paused || all[1].PauseReason != "paused before" {
+						t.Errorf("a pause is lost: %+v", all)
 					}
 					time.Sleep(time.Second)
 				}
