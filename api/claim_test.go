@@ -53,11 +53,14 @@ func TestClaimWaitsForALookThatWasPaused(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer look.Close()
-		if err := syscall.Flock(int(look.Fd()), syscall.LOCK_SH); err != nil {
+		fd := int(look.Fd())
+		if err := syscall.Flock(fd, syscall.LOCK_SH); err != nil {
 			t.Fatal(err)
 		}
-		time.AfterFunc(3*time.Second, func() { _ = syscall.Flock(int(look.Fd()), syscall.LOCK_UN) })
+		unlock := time.AfterFunc(3*time.Second, func() { _ = syscall.Flock(fd, syscall.LOCK_UN) })
+		defer unlock.Stop()
 		release, err := Claim(dir)
+		synctest.Wait()
 		if err != nil {
 			t.Fatal(err)
 		}

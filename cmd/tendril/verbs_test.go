@@ -464,7 +464,7 @@ func TestExportAndSendAgain(t *testing.T) {
 		t.Error("export removed something")
 	}
 	if _, talk, code := s.tendril("", "dead", "export", "--file", path); code != base.ExitConflict ||
-		talk != "tendril: "+path+" exists\nhint: delete it, or name another file\n" {
+		talk != "tendril: "+path+" exists\nhint: name a new file, or use standard output\n" {
 		t.Errorf("a file that exists: exit %d, %s", code, talk)
 	}
 	s.must("send", "--ndjson", "--file", path)

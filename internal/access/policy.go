@@ -113,6 +113,8 @@ func (s *statement) check() error {
 			"principals, actions and resources")
 	case len(s.Principal.aws) == 0 || len(s.Action) == 0:
 		return errors.New("a Deny needs an AWS Principal and an Action")
+	case slices.ContainsFunc(s.Action, func(a string) bool { return strings.HasSuffix(strings.ToLower(a), "batch") }):
+		return errors.New("a Deny includes the batch form of its actions: use sqs:SendMessage instead of sqs:SendMessageBatch")
 	case !evaluable:
 		return errors.New("this queue evaluates a Deny only with the conditions Bool aws:SecureTransport and " +
 			"IpAddress or NotIpAddress aws:SourceIp, with valid ranges")

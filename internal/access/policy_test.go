@@ -117,6 +117,7 @@ func TestPoliciesThatWouldSeemToProtectAreRefused(t *testing.T) {
 		`{"Statement":[{"Effect":"Deny","Principal":{"Service":"x"},"Action":"*"}]}`:                                         "needs an AWS Principal",
 		`{"Statement":[{"Effect":"Deny","NotPrincipal":{"AWS":"1"},"Action":"*"}]}`:                                          "NotPrincipal",
 		`{"Statement":[{"Effect":"Deny","Principal":"*","NotAction":"sqs:SendMessage"}]}`:                                    "NotAction",
+		`{"Statement":[{"Effect":"Deny","Principal":"*","Action":"sqs:SendMessageBatch"}]}`:                                  "use sqs:SendMessage instead",
 		`{"Statement":[{"Effect":"Deny","Principal":"*","Action":"*","Condition":{"StringLike":{"aws:UserAgent":"x"}}}]}`:    "with the conditions",
 		`{"Statement":[{"Effect":"Deny","Principal":"*","Action":"*","Condition":{"IpAddress":{"aws:SourceIp":"10.0.0"}}}]}`: "with the conditions",
 		`{"Statement":[{"Effect":"Deny","Principal":"*","Action":"*","Condition":{"ArnLike":{"aws:SourceArn":"*"}}}]}`:       "with the conditions",

@@ -402,14 +402,15 @@ func (e *entryReader) source(p yamlfile.Pair) string {
 		e.refuse(p, "write https://HOST/PATH", "is not a URL")
 	case u.Scheme == "file" && u.Host == "", u.Scheme == "" && filepath.IsAbs(text):
 		return filepath.Clean(u.Path)
-	case u.Scheme == "https" && u.Host != "", u.Scheme == "http" && isLoopback(u.Hostname()):
+	case u.Scheme == "https" && u.Host != "", u.Scheme == "http" && IsLoopback(u.Hostname()):
 	default:
 		e.refuse(p, "write https://HOST/PATH, or the path of a file on this machine", "is not a URL with https")
 	}
 	return text
 }
 
-func isLoopback(host string) bool { return host == "localhost" || host == "127.0.0.1" || host == "::1" }
+// IsLoopback reports whether host is one of the usual names of this machine.
+func IsLoopback(host string) bool { return host == "localhost" || host == "127.0.0.1" || host == "::1" }
 
 func (e *entryReader) content(p yamlfile.Pair) string {
 	if holdsFunction(p.Value, map[*yamlfile.Node]bool{}) {

@@ -68,7 +68,15 @@ func deriveTarget(l *loader) {
 		return
 	}
 
+	if _, err := httpPath(path); err != nil {
+		l.refuseTargetPath(target.Where, path, err)
+		return
+	}
 	l.assign(assignment{option: l.option("http-path"), origin: target, name: "target", text: path})
+}
+
+func (l *loader) refuseTargetPath(where, path string, err error) {
+	l.refuseAt(where, "target", "use a path such as /jobs, or remove it", "the target's path %s %v", shown(path), err)
 }
 
 func deriveOutput(l *loader) {

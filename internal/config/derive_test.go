@@ -46,7 +46,7 @@ func TestLayersDecide(t *testing.T) {
 		"a target's slash is not a path": {file: "http_path: /file\n", flags: map[string]string{"target": "http://app/"},
 			check: func(c *Config) bool { return c.HTTPPath == "/file" && c.Target == "http://app" }},
 		"a target's bad path": {flags: map[string]string{"target": "http://app/a/../b"},
-			want: "--target: http-path /a/../b contains a dot or dot-dot segment"},
+			want: "--target: the target's path /a/../b contains a dot or dot-dot segment"},
 		"a socket's path is not a path of the app": {flags: map[string]string{"target": "unix:///run/app.sock"},
 			check: func(c *Config) bool { return c.HTTPPath == "/" && c.Target == "unix:///run/app.sock" }},
 		"quiet over a verbose file": {file: "verbose: true\n", flags: map[string]string{"quiet": "true"},

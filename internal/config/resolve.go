@@ -134,9 +134,8 @@ func splitOwnTarget(l *loader) {
 	case path == "":
 	case !both:
 		l.own["http_path"] = l.own["target"]
-		a := assignment{option: l.option("http-path"), origin: l.own["target"], name: "target", text: path}
-		if err := a.option.value.set(path); err != nil {
-			l.refuse(refusal(a, err))
+		if err := l.option("http-path").value.set(path); err != nil {
+			l.refuseTargetPath(l.own["target"].Where, path, err)
 		}
 	case l.s.HTTPPath != path:
 		l.refuseAt(l.own["target"].Where, "target", "remove the path from one of them",

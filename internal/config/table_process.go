@@ -28,7 +28,7 @@ func appOptions(s *Settings) []Option {
 		Name: "app-grace", AppRestart: true, Default: "10s", OtherVariables: []string{shutdownDelay},
 		properties: []string{shutdownDelay},
 		Help:       "Time between TERM and KILL when the app is stopped.",
-		Detail:     "Signals go to all processes of the app. WORKER_SHUTDOWN_DELAY counts from 10 seconds on.",
+		Detail:     "Signals go to all processes of the app. A WORKER_SHUTDOWN_DELAY below 10 seconds counts as 10.",
 		value:      duration(&s.AppGrace, 0, twelveHours),
 	}, {
 		Name: "restart-limit", AppRestart: true, Default: "10",
@@ -305,7 +305,7 @@ func outputOptions(s *Settings) []Option {
 		value:  choice(&s.LogFormat, LogAuto, LogText, logJSON, LogSQSD),
 	}, {
 		Name: "log-sample", Default: "100",
-		Help:   "Maximum log lines about deliveries per second; 0 disables the limit.",
+		Help:   "Maximum log lines about deliveries with the same outcome per second; 0 disables the limit.",
 		Detail: "Dropped lines are counted in the log.",
 		value:  integer(&s.LogSample, 0, 100_000),
 	}, {

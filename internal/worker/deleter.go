@@ -71,7 +71,7 @@ func (d *deleter) callEnded(batch []pending, errs []error, start, now time.Time)
 
 func (d *deleter) stopReceiving(refusal error, now time.Time) {
 	d.pending.holdUntil = now.Add(retryWait(d.pending.fails, refusedFirst, refusedLimit, d.core.opts.Random()))
-	d.gate.close(DeleteRefused, "the queue rejects deletes, so messages would run again and again: "+refusal.Error(), now)
+	d.gate.close(DeleteRefused, "the queue rejects deletes, so messages would be processed repeatedly: "+refusal.Error(), now)
 }
 
 // A standard queue confirms deletes with outdated receipt handles without deleting anything, so confirm remembers a

@@ -219,6 +219,10 @@ func TestFileThatCannotBeKeptIsNotReplaced(t *testing.T) {
 func TestRedirectsAreFollowedAFewTimes(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/away" {
+			http.Redirect(w, r, "http://example.invalid/", http.StatusFound)
+			return
+		}
 		n, err := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/"))
 		if err != nil || n == 0 {
 			fmt.Fprint(w, "content")
@@ -237,6 +241,11 @@ func TestRedirectsAreFollowedAFewTimes(t *testing.T) {
 		if is := show(t, f.Path); (is == "-rw-r--r-- content") != (want == "") {
 			t.Errorf("%d redirects: the file is %q", n, is)
 		}
+	}
+	away := bundle.MachineFile{Path: filepath.Join(dir, "away"), Source: server.URL + "/away"}
+	if _, err := NewApplier(&fakeSystem{}, nil).file(t.Context(), &away); err == nil ||
+		!strings.HasSuffix(err.Error(), "redirected to a URL without https") {
+		t.Errorf("redirected to another machine: %v", err)
 	}
 	f := bundle.MachineFile{Path: filepath.Join(dir, "refused"), Source: "http://" + deafAddress(t) + "/0?token=secret"}
 	if _, err := NewApplier(&fakeSystem{}, nil).file(t.Context(), &f); err == nil ||

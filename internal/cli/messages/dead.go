@@ -309,7 +309,8 @@ func newDeadReasons(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reasons [QUEUE]",
 		Short: "Group dead letters by the reason of their last failure",
-		Long: `Groups dead letters by the status and the first line of the last response, largest group first.
+		Long: `Groups dead letters by the status of the last response and its message (from JSON, the title of an
+HTML page, or the first line), largest group first.
 # stands for a number, * for an ID. Messages without a recorded attempt are counted under -.
 On Amazon SQS all dead letters are received. Their attempts are known with --dead-letter-reasons,
 or if this instance made them recently.`,

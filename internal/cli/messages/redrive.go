@@ -26,8 +26,8 @@ func newDeadRedrive(c *base.CLI) *cobra.Command {
 		Use:   "redrive {ID... | --all | --match TEXT | --limit N | FILTER}",
 		Short: "Move dead letters back to their source queues",
 		Long: `Moves dead letters back to their source queues, or to --to. On the embedded queue a message
-keeps its ID and its receive count restarts; --all and the filters skip messages in flight, and
-interrupting the command cancels the move. On Amazon SQS --all is a message move task of SQS,
+keeps its ID, and can be received --max-retries times again; --all and the filters skip messages
+in flight, and interrupting the command cancels the move. On Amazon SQS --all is a message move task of SQS,
 cancelled in the same way. Other selections, and --to, send a copy with the same body, attributes
 and group under a new ID, and delete the dead letter once the copy is accepted. Dead letters with
 a recorded reason (--dead-letter-reasons) are also copied, because SQS does not know their source
@@ -292,7 +292,7 @@ func exportDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, which *
 	case created:
 		return 0, err
 	case errors.Is(err, fs.ErrExist):
-		return 0, base.Conflictf("%s exists", path).Hint("delete it, or name another file")
+		return 0, base.Conflictf("%s exists", path).Hint("name a new file, or use standard output")
 	}
 	return 0, base.Usagef("--file: %w", err)
 }

@@ -41,7 +41,7 @@ func countedMetrics() []metricInfo {
 		{"tendril_app_given_up_total", "counter", labels{"process"},
 			"Processes that failed too often and are not restarted."},
 		{"tendril_app_output_lines_dropped_total", "counter", labels{"process"},
-			"Lines of the app's output dropped by the rate limit."},
+			"Dropped lines of the output of the app and of deployment steps."},
 		{"tendril_cron_runs_total", "counter", labels{"task", "outcome"},
 			"Scheduled runs on this instance: enqueued, or not because missed, overlap, paused, uncertain, " +
 				"already or other. failed counts unconfirmed sends, which are repeated."},
