@@ -40,14 +40,16 @@ func (s *stepRunner) run(ctx context.Context, v version, after bool) error {
 		if err := s.prepareMachine(ctx, v); err != nil {
 			return err
 		}
-		if err := s.legacy.link("staging", v); err != nil {
-			return err
-		}
 	}
-
 	steps, err := s.legacy.steps(v, after) // prepareMachine may have installed hooks
 	if err != nil {
 		return err
+	}
+
+	if !after {
+		if err := s.legacy.link("staging", v); err != nil {
+			return err
+		}
 	}
 	return s.runAll(ctx, v, append(steps, bundleSteps(v, after)...))
 }
@@ -230,7 +232,9 @@ func (s *stepRunner) runner() *supervisor.Runner {
 
 func (s *stepRunner) linesDropped(e supervisor.LinesDropped) {
 	e.Process = strings.ReplaceAll(e.Process, "-", " ")
-	s.opts.Counters.LinesDropped(e)
+	if s.opts.Counters.LinesDropped != nil {
+		s.opts.Counters.LinesDropped(e)
+	}
 }
 
 func (s *stepRunner) endLeftBehind(owned func(version int) bool) {

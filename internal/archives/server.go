@@ -99,8 +99,8 @@ func (f ServedFolder) WriteArchive(_ context.Context, name, upload string, offse
 	end := offset + int64(len(data))
 	isChunk := len(data) > 0 && len(data) <= chunkSize && offset >= 0 && offset <= size-int64(len(data))
 	if !isName(name) || !isName(upload) || !isChunk || size > MaxSize {
-		return queue.Errorf(queue.CodeInvalidParameterValue, "The chunk is invalid: an archive has at most %d "+
-			"bytes, a chunk at most %d.", MaxSize, chunkSize)
+		return queue.Errorf(queue.CodeInvalidParameterValue, "The name, upload ID or chunk of the archive is "+
+			"invalid: an archive has at most %d bytes, a chunk at most %d.", MaxSize, chunkSize)
 	}
 	part := filepath.Join(string(f), partPrefix+upload)
 	if offset == 0 {

@@ -306,7 +306,7 @@ func TestLogOfScaling(t *testing.T) {
 		got = append(got, strings.TrimSpace(line))
 	}
 	want := `WARN msg="scaling call failed" scaled=replicas call="reading the size" failures=1 err=away
-WARN msg="termination of the instance continues after a failed drain" scaled=replicas err=late
+WARN msg="instance not drained, or its lifecycle action not completed" scaled=replicas err=late
 INFO msg="instance drained, its group may terminate it" scaled=replicas`
 	if strings.Join(got, "\n") != want {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), want)

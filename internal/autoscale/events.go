@@ -55,7 +55,7 @@ func LogEvents(log *slog.Logger, scaled string) Events {
 		},
 		Terminated: func(err error) {
 			if err != nil {
-				log.Warn("termination of the instance continues after a failed drain", "err", err)
+				log.Warn("instance not drained, or its lifecycle action not completed", "err", err)
 				return
 			}
 			log.Info("instance drained, its group may terminate it")

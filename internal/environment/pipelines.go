@@ -159,8 +159,12 @@ func (p *pipelines) resume(name string) error {
 }
 
 func (p *pipelines) quiet(reason string) (paused bool, err error) {
+	lines, err := p.ofQueue("")
+	if err != nil {
+		return false, err
+	}
 	receives := func(l *pipeline) bool { return !isPaused(l.worker.Status()) }
-	if p.life.running() && slices.ContainsFunc(p.all, receives) {
+	if slices.ContainsFunc(lines, receives) {
 		return true, p.pauseAll(reason)
 	}
 	return false, p.resume("")

@@ -13,8 +13,8 @@ import (
 var copiedAttributes = []string{"VisibilityTimeout", "DelaySeconds", "MessageRetentionPeriod", "ReceiveMessageWaitTimeSeconds",
 	"MaximumMessageSize", "FifoQueue", "ContentBasedDeduplication", "DeduplicationScope", "FifoThroughputLimit"}
 
-// lostAttributes contain accounts, keys or addresses.
-var lostAttributes = []string{"Policy", "KmsMasterKeyId", "RedriveAllowPolicy"}
+// lostAttributes contain accounts, keys or addresses, or depend on a key.
+var lostAttributes = []string{"Policy", "KmsMasterKeyId", "KmsDataKeyReusePeriodSeconds", "RedriveAllowPolicy"}
 
 // Attributes returns the attributes for a copy of a queue, without the redrive policy, and the names of attributes that
 // cannot be copied.

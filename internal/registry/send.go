@@ -187,7 +187,7 @@ func (r *Runs) settleSent(ctx context.Context, run *Run, p *pendingRun) (err err
 // settled. Without a message, the run counts as skipped.
 func (r *Runs) settle(ctx context.Context, fence Fence, run *Run, record Record, message string) error {
 	err := r.update(ctx, fence, []Record{record}, func(_ int, stored Record) Record {
-		if record := runRecordOf(stored); record.Settled && (record.MessageID != "" || message == "") {
+		if known := runRecordOf(stored); known.Settled && (known.MessageID != "" || message == "") {
 			return stored
 		}
 		stored.Expires = time.Now().Add(runRetention)

@@ -202,7 +202,7 @@ func scaledText(s *config.Settings) string {
 	case s.ScaleTarget == config.ScaleProcesses:
 		return processes
 	case s.ScaleTarget == config.ScalePublish:
-		return "publishes the backlog of each instance"
+		return "publishes the backlog per instance and the age of the oldest message"
 	case s.ScalesInstances():
 		return base.Plain(s.ScaleTarget)
 	}

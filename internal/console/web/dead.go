@@ -353,7 +353,7 @@ func timeText(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return t.Format(time.RFC3339)
+	return t.Format(time.RFC3339Nano)
 }
 
 // ExportCommand exports the matching messages, or the whole queue if messages are selected by ID.
