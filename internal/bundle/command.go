@@ -154,7 +154,7 @@ func (e *entryReader) refuse(p yamlfile.Pair, hint, what string) {
 func (e *entryReader) unknown(p yamlfile.Pair, known keys) {
 	for name, read := range known {
 		if read != nil && plainName(name) == plainName(p.Key) {
-			e.refuse(p, "write "+name, "is misspelt")
+			e.refuse(p, "write "+name, "is misspelled")
 			return
 		}
 	}

@@ -118,7 +118,7 @@ func deliveryOptions(s *Settings) []Option {
 		Name: "mime-type", block: "Messages", Live: true, PerQueue: true, Beanstalk: "MimeType", DaemonKey: "mime_type",
 		Default:        "application/json",
 		cloneVariables: []string{"SQSD_HTTP_CONTENT_TYPE", "SQSD_WORKER_HTTP_REQUEST_CONTENT_TYPE"},
-		Help:           "Content-Type of every POST.",
+		Help:           "Content-Type of POSTs with one message.",
 		value:          checked(&s.MimeType, "1 to 255 printable ASCII characters", mimeType),
 	}, {
 		Name: "http-connections", essential: true, block: "Messages", Live: true, Beanstalk: "HttpConnections",

@@ -65,9 +65,9 @@ func checkBody(body any) error {
 	case *api.Reason:
 		return checkReason(b)
 	case *api.MoveRequest:
-		return checkIDs(b.IDs)
+		return checkReferences("ids", b.IDs)
 	case *api.Receipts:
-		return checkIDs(b.Receipts)
+		return checkReferences("receipts", b.Receipts)
 	case *api.Deletion:
 		return checkDeletion(b)
 	case *api.RedriveRequest:
@@ -158,9 +158,9 @@ func checkReason(r *api.Reason) error {
 	return nil
 }
 
-func checkIDs(ids []string) error {
-	if len(ids) == 0 || len(ids) > maxIDs {
-		return api.BadRequest(`"ids" has `+strconv.Itoa(len(ids))+" message IDs",
+func checkReferences(field string, list []string) error {
+	if len(list) == 0 || len(list) > maxIDs {
+		return api.BadRequest(strconv.Quote(field)+" has "+strconv.Itoa(len(list))+" entries",
 			"send 1 to "+strconv.Itoa(maxIDs))
 	}
 	return nil
@@ -169,7 +169,7 @@ func checkIDs(ids []string) error {
 func checkDeletion(d *api.Deletion) error {
 	switch {
 	case d.Filter == nil:
-		return checkIDs(d.IDs)
+		return checkReferences("ids", d.IDs)
 	case len(d.IDs) > 0:
 		return api.BadRequest("messages are selected by both IDs and a filter", "use only one of them")
 	}
@@ -193,7 +193,7 @@ func checkSelection(sel *api.Selection) error {
 	case sel.Attribute == "" && sel.Value != "":
 		return api.BadRequest("the filter has a value without an attribute", `add "attribute", the attribute's name`)
 	case sel.IDs != nil:
-		return checkIDs(sel.IDs)
+		return checkReferences("ids", sel.IDs)
 	}
 	return nil
 }

@@ -148,7 +148,7 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 			alive = append(alive, fmt.Sprintf("%s (pid %d)", st.Name, st.PID))
 		}
 	}
-	return fmt.Errorf("still running %s after KILL: %s", killWait, strings.Join(alive, ", "))
+	return fmt.Errorf("still running after KILL: %s", strings.Join(alive, ", "))
 }
 
 var errStopped = errors.New("the processes are being stopped")

@@ -39,7 +39,7 @@ func countedMetrics() []metricInfo {
 		{"tendril_app_restarts_total", "counter", labels{"process", "reason"},
 			"Restarts of a failed process by reason: exit, signal or not_started."},
 		{"tendril_app_given_up_total", "counter", labels{"process"},
-			"Processes that failed too often and are not restarted."},
+			"Processes that failed too often; some are retried later."},
 		{"tendril_app_output_lines_dropped_total", "counter", labels{"process"},
 			"Dropped lines of the output of the app and of deployment steps."},
 		{"tendril_cron_runs_total", "counter", labels{"task", "outcome"},
