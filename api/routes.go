@@ -80,7 +80,7 @@ var (
 	ResumeQueue         = loggedRoute[Reason, Paused]("POST /api/v1/queues/{name}/resume", "Resume receiving from a queue.", "queue resumed")
 	PurgeQueue          = loggedRoute[Confirmation, Count]("POST /api/v1/queues/{name}/purge", "Delete all messages in a queue.", "queue purged")
 	MoveMessages        = loggedRoute[MoveRequest, Count]("POST /api/v1/queues/{name}/move", "Move messages to another queue.", "messages moved")
-	StartRedrive        = loggedRoute[RedriveRequest, MoveTask]("POST /api/v1/queues/{name}/redrive", "Start moving dead letters back to their source queues.", "redrive started")
+	StartRedrive        = loggedRoute[RedriveRequest, MoveTask]("POST /api/v1/queues/{name}/redrive", "Start moving dead letters to their source queues, or to a given queue.", "redrive started")
 	GetRedrive          = readRoute[MoveTask]("GET /api/v1/queues/{name}/redrive", "The latest move task of a dead-letter queue.")
 	CancelRedrive       = loggedRoute[NoBody, MoveTask]("DELETE /api/v1/queues/{name}/redrive", "Cancel the running move task.", "redrive cancelled")
 	DeleteMessages      = loggedRoute[Deletion, Deleted]("POST /api/v1/queues/{name}/delete", "Delete messages, or start deleting dead letters.", "messages deleted")

@@ -419,7 +419,7 @@ func (e *entryReader) content(p yamlfile.Pair) string {
 	}
 	text, err := valueOf(p.Value)
 	if err != nil {
-		e.refuse(p, "put it into a file of the bundle", err.Error())
+		e.refuse(p, "put the content in a file in the bundle", err.Error())
 	}
 	return text
 }

@@ -114,7 +114,11 @@ func (o *Option) choiceSchema() object {
 }
 
 func (o *Option) description() string {
-	return strings.TrimSpace(fmt.Sprintf("%s %s Allowed: %s%s.", o.Help, o.Detail, o.Allowed(), unitNote(o.Kind())))
+	text := o.Help
+	if o.Detail != "" {
+		text += " " + o.Detail
+	}
+	return fmt.Sprintf("%s Allowed: %s%s.", text, o.Allowed(), unitNote(o.Kind()))
 }
 
 func anyCasePattern(words ...string) string {

@@ -206,7 +206,7 @@ func rolloutOptions(s *Settings) []Option {
 		value: choice(&s.RolloutBatchSizeType, RolloutPercentage, rolloutFixed),
 	}, {
 		Name: "rollout-batch-size", Live: true, Beanstalk: "BatchSize", Default: "100",
-		Help:   "Size of a batch of a rolling deployment, in percent of the instances or as their number.",
+		Help:   "Batch size of a rolling deployment, as a percentage or a number of instances.",
 		Detail: "A percentage is rounded down, and a batch has at least one instance.",
 		value:  integer(&s.RolloutBatchSize, 1, maxSize),
 	}, {

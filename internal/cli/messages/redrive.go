@@ -221,7 +221,7 @@ func newDeadDelete(c *base.CLI) *cobra.Command {
 		Long: `Deletes dead letters. Unless they are given by ID, it asks you to type the number of messages
 (on Amazon SQS the name of the queue). --yes skips the question.`,
 		Example: `  tendril dead delete 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11
-  tendril dead export --file dead.ndjson && tendril dead delete --all --yes`,
+  tendril dead export --file dead.ndjson && jq -r .id dead.ndjson | xargs tendril dead delete`,
 	}
 
 	which := addSelector(cmd)

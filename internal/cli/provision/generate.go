@@ -27,9 +27,9 @@ import (
 // NewGenerate returns the command 'tendril generate'.
 func NewGenerate(c *base.CLI) *cobra.Command {
 	return base.Family("generate", "Print deployment files: units, images, manifests, policies, alarms",
-		`Prints files that deploy an environment with the settings in force: flags, variables, tendril.yaml
-and the app's folder, given as for 'tendril up'. Settings outside the app's folder become flags in
-the files. Secrets do not: the files name the variables that hold them.`,
+		`Prints files for deploying and operating an environment. Give the same settings and arguments as
+to 'tendril up'. Settings that come from outside the app's folder become flags in the files, except
+secrets: the files only name the variables that hold them.`,
 		newSystemd(c), newDocker(c),
 		newManifest(c, "compose", "Print a Docker Compose file", generate.Compose),
 		newManifest(c, "kubernetes", "Print a Kubernetes manifest", generate.Kubernetes),

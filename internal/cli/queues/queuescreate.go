@@ -129,12 +129,27 @@ func (n *newQueue) deadLetterAttributes() map[string]string {
 	return attributes
 }
 
+// checkPolicy fails if current has another redrive policy. By default, an existing queue keeps its own.
+func (n *newQueue) checkPolicy(current *api.Queue) error {
+	isSame := current.DeadLetterQueue == n.deadLetter && current.MaxReceives == n.maxReceives
+	if n.byDefault || n.deadLetter == "" || isSame {
+		return nil
+	}
+	return base.Conflictf("queue %s exists with another redrive policy", n.name).
+		Hint("leave out --dead-letter and --max-receives to keep it")
+}
+
 func createQueue(ctx context.Context, c *base.CLI, m *queueMaker, n *newQueue) (err error) {
 	keepsPolicy := false
-	if n.byDefault && n.deadLetter != "" {
-		if _, keepsPolicy, err = m.find(ctx, n.name); err != nil {
+	if n.deadLetter != "" {
+		current, exists, err := m.find(ctx, n.name)
+		if err == nil && exists {
+			err = n.checkPolicy(&current)
+		}
+		if err != nil {
 			return err
 		}
+		keepsPolicy = exists && n.byDefault
 	}
 
 	created := ""
@@ -199,6 +214,9 @@ func (m *queueMaker) wouldCreate(ctx context.Context, n *newQueue) (steps []stri
 			if now, known := current.Attributes[name]; known && now != value {
 				return nil, base.Conflictf("queue %s exists with %s=%s", n.name, name, now)
 			}
+		}
+		if err := n.checkPolicy(&current); err != nil {
+			return nil, err
 		}
 		return []string{"keep queue " + n.name + " unchanged: it exists"}, nil
 	}

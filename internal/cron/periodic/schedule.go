@@ -52,8 +52,8 @@ func parseSchedule(expression string, zone *time.Location) (Schedule, error) {
 	calendar.Location = time.UTC
 	s := Schedule{expression: strings.Join(strings.Fields(expression), " "), zone: zone, bits: &calendar}
 	if calendar.Next(time.Date(2000, 3, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
-		return Schedule{}, errors.New("the date never occurs, because none of its months has that day: write a day that " +
-			"exists, such as 0 0 28 2 *")
+		return Schedule{}, errors.New("the date never occurs, because none of the given months has that day: write a day " +
+			"that exists, such as 0 0 28 2 *")
 	}
 
 	return s, nil
