@@ -181,7 +181,7 @@ const AttributeNotBefore = "tendril.not_before"
 
 // Run is the scheduled run that a message represents.
 type Run struct {
-	// Path is the URL path to post to, which any sender can write.
+	// Path is the URL path to post to. Any sender can set it, so it is untrusted.
 	Path string
 	// Time is when the run was due. ID is set only for a manually requested run. Each may be "".
 	Task, Time, ID string

@@ -55,7 +55,7 @@ func isNotRun(entry, command string) bool {
 	return command == entry
 }
 
-// varying matches text that differs between runs, both on the page and in the output.
+// varying lists text that differs between runs. It is replaced in the page and in the output before they are compared.
 var varying = []struct {
 	pattern *regexp.Regexp
 	as      string

@@ -116,7 +116,8 @@ func checkWeights(queues []QueueSettings) error {
 		queues[weighted].Name, queues[unweighted].Name)
 }
 
-// fixQueues adds missing weights and drops duplicates. It returns "" if the result is still invalid.
+// fixQueues adds missing weights and drops duplicates. It returns "" if the result is still
+// invalid, or too long for a hint.
 func fixQueues(text string) string {
 	const longest = 200
 	all, err := parseEachQueue(text)

@@ -138,7 +138,7 @@ func isShellWord(word string) bool {
 	return strings.HasPrefix(word, "#")
 }
 
-// earlyExit is how soon after the start an exit may be attributed to a missing file or to daemonizing.
+// A process that exits within earlyExit of its start may have a missing file, or may have daemonized.
 const earlyExit = 10 * time.Second
 
 var interpreters = regexp.MustCompile(`^(python[0-9.]*|node|nodejs|ruby|perl|php|sh|bash|java)$`)

@@ -22,7 +22,7 @@ const (
 	probeAgain   = time.Second // after the first failed probe of an idle app
 )
 
-// After downAfter failed probes of an idle app in a row, the gate closes.
+// downAfter is the number of consecutive failed probes of an idle app after which the gate closes.
 const downAfter = 2
 
 type appMonitor struct {

@@ -429,7 +429,7 @@ type load uint8
 
 const (
 	light   load = iota // allows more receives
-	heavy               // only slows down responses
+	heavy               // responses are slow: neither more nor fewer receives
 	crowded             // there are too many receives
 )
 

@@ -100,8 +100,8 @@ func (c *connection) CloseWrite() error {
 
 type connectionKey struct{}
 
-// Listen wraps l with limits. It replaces the server's Handler, ConnState and ConnContext. l's connections may be
-// *tls.Conn.
+// Listen returns a listener that enforces limits on l, whose connections may be *tls.Conn. It wraps the server's Handler
+// and ConnContext, and replaces its ConnState.
 func Listen(server *http.Server, l net.Listener, limits Limits) net.Listener {
 	limited := &listener{Listener: l, limits: limits, failed: server.ErrorLog, changed: make(chan struct{}, 1),
 		conns: map[*connection]bool{}, peers: map[netip.Addr]int{}}
