@@ -63,7 +63,7 @@ type ConfigOption struct {
 	Effect string `json:"effect"`
 	// Locked is the reason that a [SettingsChange] cannot change the option, or "".
 	Locked string `json:"locked,omitempty"`
-	// Overridden is the variable or flag that overrides the shared settings on this instance; "" if there is none, or
+	// Overridden is the variable or flag that overrides the shared settings on this instance; "" if absent, or
 	// if the option cannot be shared.
 	Overridden string `json:"overridden,omitempty"`
 }

@@ -46,7 +46,7 @@ var errPrincipal = errors.New(`the Principal is neither "*" nor an object such a
 // principal contains only AWS principals. Others, such as services, never call this endpoint.
 type principal struct{ aws texts }
 
-// UnmarshalJSON accepts "*" or an object, of which it ignores keys other than "AWS".
+// UnmarshalJSON accepts "*" or an object. It ignores keys other than "AWS".
 func (p *principal) UnmarshalJSON(data []byte) error {
 	var one string
 	if json.Unmarshal(data, &one) == nil {

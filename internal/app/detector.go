@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	brokenAfter    = 10 // different messages in a row, each of which crashed the app alone
+	brokenAfter    = 10 // different messages in a row, each crashed the app alone
 	maxQuarantined = 10_000
 )
 

@@ -35,7 +35,7 @@ const (
 	TerminateRegistry Feature = "TerminateRegistry"
 )
 
-// permissions lists the AWS API calls of this package, except those of [IAM].
+// permissions lists the AWS API calls of this package, except for [IAM].
 //
 // Source: AWS Service Authorization Reference.
 var permissions = map[Feature]string{

@@ -91,7 +91,7 @@ func (s *S3) Fetch(ctx context.Context, bucket, key string, limit int64) ([]byte
 }
 
 // Get writes an object to w, and resumes after an incomplete body. The caller must verify the contents. It needs
-// s3:GetObject. Errors are those of [S3.Fetch] or of w.
+// s3:GetObject. It returns errors of w, and the same errors as [S3.Fetch].
 func (s *S3) Get(ctx context.Context, bucket, key string, w io.Writer) error {
 	call := objectCall{operation: getObject, bucket: bucket, key: key}
 	to := &destination{Writer: w}

@@ -22,7 +22,7 @@ type Bundle struct {
 	Called string
 	// Archive is the absolute path of the unpacked archive, or "". Open does not set it.
 	Archive string
-	// Processes are the Procfile's lines, or those of [Bundle.WithDefault]: web first, then the others in file order.
+	// Processes are the Procfile's lines, or come from [Bundle.WithDefault]: web first, then the others in file order.
 	Processes         []Process
 	Build             []Process
 	Default           *Default

@@ -26,7 +26,7 @@ type Option struct {
 	Aliases   []string
 	// OtherVariables belong to other programs. The first one set wins, but tendril's own variables override it.
 	OtherVariables []string
-	// Default has the form of a settings file; "" if there is none or it varies. DefaultNote explains it.
+	// Default has the form of a settings file; "" if absent, or if it varies. DefaultNote explains it.
 	Default, DefaultNote string
 	Example              string
 	// Serve options also exist for 'tendril serve'.

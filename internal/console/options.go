@@ -106,7 +106,7 @@ type Settings struct {
 	ChangeSettings func(ctx context.Context, change api.SettingsChange) (api.SettingsPreview, error)
 }
 
-// Probes return the checks of each probe, all of which must pass. A nil probe succeeds.
+// Probes return the checks of each probe; all must pass. A nil probe succeeds.
 type Probes struct {
 	Ready func() []health.Check
 	// Live returns the checks of /livez: only those that a restart would fix.

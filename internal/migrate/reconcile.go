@@ -25,7 +25,7 @@ type Result struct {
 	SourceCount int `json:"source_count"`
 	Arrived     int `json:"arrived"`
 	Left        int `json:"left"`
-	// Sent counts messages that the destination accepted, or that count as accepted, such as those of [Drop].
+	// Sent counts messages that the destination accepted, or that count as accepted, such as by [Drop].
 	Sent    int `json:"sent"`
 	Deleted int `json:"deleted"`
 	// Resent counts repeated sends of messages with an unknown outcome. On a standard queue, they may be duplicates.

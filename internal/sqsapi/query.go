@@ -70,7 +70,7 @@ func actionName(values []formValue) (name string) {
 	return name
 }
 
-// readForm returns the parameters of the URL, then those of the body. It also authenticates the request, because its
+// readForm returns the parameters of the URL, then of the body. It also authenticates the request, because its
 // signature covers the body.
 func (x *exchange) readForm() ([]formValue, error) {
 	in := x.h.buffer()

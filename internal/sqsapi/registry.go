@@ -110,7 +110,7 @@ type skipRunRequest struct {
 
 type skipRunResponse struct {
 	Skipped bool
-	// Made maps the IDs of runs to those of their messages.
+	// Made maps run IDs to message IDs.
 	Made map[string]string `json:",omitempty"`
 }
 

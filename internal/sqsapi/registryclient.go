@@ -276,7 +276,7 @@ func messageWire(m *queue.Outgoing) (*outgoing, error) {
 // Of duplicate members, the last one wins.
 var decodeOptions = jsontext.AllowDuplicateNames(true)
 
-// callOptions are those of encoding/json, except that invalid UTF-8 is an error.
+// callOptions match encoding/json, except that invalid UTF-8 is an error.
 var callOptions = json.JoinOptions(json.Deterministic(true), json.FormatNilMapAsNull(true),
 	json.FormatNilSliceAsNull(true))
 

@@ -36,7 +36,7 @@ func (w *Worker) flush(now time.Time) {
 	}
 }
 
-// sendable gives up late deletes and separates those of expired messages. While the queue rejects deletes, it keeps
+// sendable gives up late deletes and separates deletes of expired messages. While the queue rejects deletes, it keeps
 // late ones, because the gate opens once one is accepted.
 func (d *deleter) sendable(batch []pending, now time.Time) (done, expired []pending) {
 	keepAll := d.gate.has(DeleteRefused) && d.core.phase == running

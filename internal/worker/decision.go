@@ -23,7 +23,7 @@ type action struct {
 	after time.Duration
 }
 
-// retriedWith delays a retry like that of an earlier message of the FIFO group.
+// retriedWith delays a retry like an earlier message of the FIFO group.
 func (a action) retriedWith(earlier action) action {
 	if a.verb == retry && earlier.verb == retry {
 		return earlier

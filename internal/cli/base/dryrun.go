@@ -50,7 +50,7 @@ func Changes(c *CLI, cmd *cobra.Command,
 	return cmd
 }
 
-// ChangesRunning implements a command that changes the running environment. find is like that of [Changes].
+// ChangesRunning implements a command that changes the running environment. find is as in [Changes].
 func ChangesRunning(c *CLI, cmd *cobra.Command,
 	find func(ctx context.Context, client *api.Client, args []string) (*Plan, error)) *cobra.Command {
 	AddDataDir(cmd)

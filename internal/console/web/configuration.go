@@ -54,7 +54,7 @@ type settingRow struct {
 	Text     string
 	FieldFor string
 	Units    string
-	InForce  string // current value, if the file has another one that applies at the next start
+	InForce  string // current value, if the file's value applies only after a restart
 	Removes  bool
 	Problems []api.Detail
 }

@@ -91,7 +91,7 @@ func (v *visit) shown() []api.KnownInstance {
 	return v.Fleet.All
 }
 
-// If there are several instances, one that does not answer only adds a line to the page.
+// In a fleet, an instance that does not respond only adds a line to the page.
 func fromEach[T any](v *visit, ask func(context.Context, *api.Client) (T, error)) ([]api.FromInstance[T], error) {
 	return fromInstances(v, v.shown(), ask)
 }

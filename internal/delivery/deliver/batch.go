@@ -61,7 +61,7 @@ const behindReason = "an earlier message of its group is not done"
 // InParts delivers messages in order. A message for which alone returns true is a part of its own. If deliver returns
 // fewer results than messages, it is called again with the rest.
 //
-// On a FIFO queue, an unfinished message holds back those of its group in later parts. After a part that is throttled
+// On a FIFO queue, an unfinished message holds back its group in later parts. After a part that is throttled
 // or does not reach the target, nothing more is sent.
 func InParts(ms []*queue.Message, fifo bool, alone func(*queue.Message) bool,
 	deliver func(part []*queue.Message) []queue.Result) []queue.Result {

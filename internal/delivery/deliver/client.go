@@ -88,7 +88,7 @@ func (c *Client) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 
 // DeliverBatch posts several messages in one request, in the format of Lambda events. The app may respond with
 // batchItemFailures. Scheduled runs, and all messages without [Options].QueueARN, are posted alone. On a FIFO queue,
-// an unfinished message holds back those of its group in later requests.
+// an unfinished message holds back its group in later requests.
 func (c *Client) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.Result {
 	isAlone := func(m *queue.Message) bool { return c.record == "" || m.Run != nil }
 	return InParts(ms, c.fifo, isAlone, func(part []*queue.Message) []queue.Result {

@@ -129,8 +129,8 @@ func isInformational(status int) bool {
 	return status >= 100 && status < 200 && status != http.StatusSwitchingProtocols
 }
 
-// readBody keeps the first keep bytes in bodyStart. complete is false for bodies of more than maxBody bytes, of which
-// the rest is not read. It returns an error if the body is cut off earlier.
+// readBody keeps the first keep bytes in bodyStart. complete is false for bodies of more than maxBody bytes; the rest
+// is not read. It returns an error if the body is cut off earlier.
 func (c *conn) readBody(body io.Reader, maxBody, keep int) (complete bool, err error) {
 	c.bodyStart = c.bodyStart[:0]
 	if body == http.NoBody {

@@ -49,7 +49,7 @@ const (
 	maxInstructionTime = queue.MaxVisibility
 )
 
-// parseInstruction returns an instruction, or the problem because of which the header must be ignored.
+// parseInstruction returns an instruction, or the reason to ignore the header.
 func parseInstruction(values []string) (s instruction, problem string) {
 	if len(values) != 1 {
 		return instruction{}, problemTwice

@@ -67,7 +67,7 @@ func socketTarget(raw, rest string) (*target, error) {
 	return &target{network: "unix", dials: []string{socket}, host: "localhost", path: path}, nil
 }
 
-// splitSocketPath accepts an absolute path, or a percent-encoded one that may be followed by the path of the requests.
+// splitSocketPath accepts an absolute path, or a percent-encoded path, optionally followed by the request path.
 func splitSocketPath(text string) (socket, path string, err error) {
 	if strings.HasPrefix(text, "/") {
 		return text, "", nil

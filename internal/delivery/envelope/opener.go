@@ -38,7 +38,7 @@ type Opener struct {
 
 // Open returns a copy of m with its payload as the body, without the attribute that marks pointers
 // (ExtendedPayloadSize, formerly SQSLargePayloadSize). If m has no such attribute, the copy is unchanged. After an
-// error, m must not be delivered, because its body is not the one that the producer sent.
+// error, m must not be delivered, because its body differs from the producer's.
 func (o *Opener) Open(ctx context.Context, m *queue.Message) (inner queue.Message, opened bool, err error) {
 	mark := slices.IndexFunc(m.Attributes, func(a queue.Attribute) bool { return isPointerAttribute(a.Name) })
 	if mark < 0 {

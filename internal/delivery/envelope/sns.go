@@ -31,7 +31,7 @@ const (
 )
 
 // SNS returns the message inside a notification, or a copy of m for other kinds. The inner message has the attributes
-// of m, those of the notification in order of name until there are ten, and up to three set by this package. It lacks
+// of m, the notification's in order of name until there are ten, and up to three set by this package. It lacks
 // attributes whose name is in use (ignoring case), invalid in SQS or reserved for scheduled runs, or whose value cannot
 // be decoded.
 func SNS(m *queue.Message) (inner queue.Message, kind Kind) {

@@ -163,7 +163,7 @@ func (p *parser) field(m member) (f field, wrong *patternError) {
 	return f, nil
 }
 
-// operators are those of EventBridge; Lambda does not support the last two for SQS. Read-only.
+// operators lists the operators of EventBridge; Lambda does not support the last two for SQS. Read-only.
 var operators = []string{"prefix", "suffix", "equals-ignore-case", "anything-but", "numeric", "exists", "wildcard",
 	"cidr"}
 

@@ -16,7 +16,7 @@ const (
 	attributesKey = "messageAttributes"
 )
 
-// Filter matches messages against patterns, at least one of which must match. It is safe for concurrent use.
+// Filter accepts messages that match at least one of its patterns. It is safe for concurrent use.
 type Filter struct{ patterns []*object }
 
 // Parse compiles a pattern, or the FilterCriteria of an event source mapping: {"Filters": [{"Pattern": "..."}]}.

@@ -106,7 +106,7 @@ func (l *Limiter) Release(permit uint64, now time.Time, results ...queue.Result)
 }
 
 // Room estimates how many messages can start by now + d, in batches of the maximum size. If n is 0, the worker
-// should not receive. reason is that of the strictest limit, or "" if there is none.
+// should not receive. reason describes the strictest limit, or is "" without one.
 func (l *Limiter) Room(now time.Time, d time.Duration) (n int, reason string) {
 	l.mu.Lock()
 	defer l.unlockAndNotify()

@@ -17,7 +17,7 @@ func judge(in inputs) (found []finding) {
 			Remedy: "tendril logs", Since: in.Started})
 	}
 
-	// Among equally severe causes, those of earlier rules come first.
+	// Among equally severe causes, earlier rules come first.
 	for _, rule := range []func(*inputs) []finding{
 		storeRule, diskRule, dataDirRule, appRule, processRule, operationRule, deploymentRule,
 	} {
