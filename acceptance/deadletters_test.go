@@ -137,8 +137,8 @@ func TestLiveUpdatesKeepFiltersInTheBrowser(t *testing.T) {
 
 	b.open("/dead?queue=jobs-dead")
 	b.click("#main tbody tr:nth-of-type(2) td.reason a")
-	b.await("the open group", "document.querySelector('#main tr.chosen')")
 	const twoRows = "document.querySelectorAll('#main tr[id^=m-]').length === 2"
+	b.await("the open group", "document.querySelector('#main tr.chosen') && "+twoRows)
 	b.stays("the rows of the group", twoRows)
 	b.click("#main .acts details > summary")
 	b.do(chromedp.SetValue("#main select[name=which]", "all"))
