@@ -55,8 +55,8 @@ type invoked struct {
 	at          time.Time
 }
 
-// eachPlace runs a test that measures shares or delays up to three times, because a pause of only one of several
-// processes can spoil it. run returns what was wrong, or "".
+// eachPlace runs a test that measures shares or delays up to three times, because a pause of a single process
+// distorts them. run returns a problem, or "".
 func eachPlace(t *testing.T, run func(a *arena) (problem string)) {
 	place := func(name string, begin func(t *testing.T) *arena) {
 		t.Run(name, func(t *testing.T) {

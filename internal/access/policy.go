@@ -113,8 +113,6 @@ func (s *statement) check() error {
 			"principals, actions and resources")
 	case len(s.Principal.aws) == 0 || len(s.Action) == 0:
 		return errors.New("a Deny needs an AWS Principal and an Action")
-	case slices.ContainsFunc(s.Action, func(a string) bool { return strings.HasSuffix(strings.ToLower(a), "batch") }):
-		return errors.New("a Deny includes the batch form of its actions: use sqs:SendMessage instead of sqs:SendMessageBatch")
 	case !evaluable:
 		return errors.New("this queue evaluates a Deny only with the conditions Bool aws:SecureTransport and " +
 			"IpAddress or NotIpAddress aws:SourceIp, with valid ranges")
@@ -218,12 +216,16 @@ func (s *statement) applies(r request) bool {
 		return false
 	}
 
-	// As on Amazon SQS, an action includes its batch form.
-	action := strings.ToLower("sqs:" + strings.TrimSuffix(r.action, "Batch"))
-	if !slices.ContainsFunc(s.Action, func(p string) bool { return matchesWildcard(strings.ToLower(p), action) }) {
+	// As on Amazon SQS, an action includes its batch form. A Deny may also name only the batch form.
+	if !s.names(strings.TrimSuffix(r.action, "Batch")) && (s.Effect == "Allow" || !s.names(r.action)) {
 		return false
 	}
 	return len(s.Resource) == 0 || slices.ContainsFunc(s.Resource, func(p string) bool { return matchesWildcard(p, r.arn) })
+}
+
+func (s *statement) names(action string) bool {
+	action = strings.ToLower("sqs:" + action)
+	return slices.ContainsFunc(s.Action, func(p string) bool { return matchesWildcard(strings.ToLower(p), action) })
 }
 
 // As on AWS, an account matches its root user and, in a Deny statement, all of its users.

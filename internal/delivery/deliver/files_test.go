@@ -166,7 +166,11 @@ func TestRefusedCertificateIsNoAttempt(t *testing.T) {
 		} {
 			f := files
 			change(&f)
-			h := newHTTP(t, func(o *Options) { o.Target, o.TLS, o.dial = url, f, dialPatiently })
+			h := newHTTP(t, func(o *Options) {
+				o.Target = url
+				o.TLS = f
+				o.dial = dialPatiently
+			})
 			reason := refusedReason
 			if i == 0 && version == tls.VersionTLS12 { // TLS 1.2 alerts give no reason
 				reason = "TLS handshake failed"

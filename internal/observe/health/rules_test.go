@@ -369,14 +369,20 @@ func TestCausesThatQueuesShareAreReportedOnce(t *testing.T) {
 		want   []string
 	}{
 		{"all queues are paused", func(jobs, mail *queueInputs) {
-			jobs.Paused, jobs.PausedBy, mail.Paused = true, "ann", true
+			jobs.Paused = true
+			jobs.PausedBy = "ann"
+			mail.Paused = true
 		}, []string{"All queues are paused by ann."}},
 		{"one queue is paused", func(_, mail *queueInputs) { mail.Paused = true }, []string{"Queue mail is paused."}},
 		{"the same dead letters", func(jobs, mail *queueInputs) {
-			jobs.DeadLetters, mail.DeadLetters, mail.DeadLetterQueue = 2, 2, "jobs-dead"
+			jobs.DeadLetters = 2
+			mail.DeadLetters = 2
+			mail.DeadLetterQueue = "jobs-dead"
 		}, []string{"2 messages in jobs-dead."}},
 		{"different dead letters", func(jobs, mail *queueInputs) {
-			jobs.DeadLetters, mail.DeadLetters, mail.DeadLetterQueue = 2, 3, "mail-dead"
+			jobs.DeadLetters = 2
+			mail.DeadLetters = 3
+			mail.DeadLetterQueue = "mail-dead"
 		}, []string{"2 messages in jobs-dead.", "3 messages in mail-dead."}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
