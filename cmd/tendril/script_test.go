@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -157,7 +158,7 @@ func TestScripts(t *testing.T) {
 			"running": scriptRunning, "exits": scriptExits, "until": scriptUntil, "signal": scriptSignal, "http": scriptHTTP,
 			"zip": scriptZip, "agree": scriptAgree,
 			"misuse":    scriptMisuse,
-			"functions": scriptFunctions, "nowhere": scriptNowhere,
+			"functions": scriptFunctions, "nowhere": scriptNowhere, "defaultports": scriptDefaultPorts,
 		},
 		Condition: func(name string) (bool, error) {
 			switch name {
@@ -243,6 +244,21 @@ func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 var misused = regexp.MustCompile(`^tendril: [^\n]+\n(hint: [^\n]+\n)+$`)
+
+var defaultPorts sync.Mutex
+
+// scriptDefaultPorts unsets the addresses for the rest of the script. Only one script at a time may do so: environments
+// with different state folders could choose the same free port.
+func scriptDefaultPorts(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: defaultports")
+	}
+	defaultPorts.Lock()
+	ts.Defer(defaultPorts.Unlock)
+	for _, name := range []string{"TENDRIL_LISTEN", "TENDRIL_CONSOLE", "TENDRIL_PORT"} {
+		ts.Setenv(name, "")
+	}
+}
 
 // scriptMisuse also requires exactly one problem with at least one hint. For example: misuse 2 tendril upp
 func scriptMisuse(ts *testscript.TestScript, neg bool, args []string) {
