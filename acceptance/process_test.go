@@ -277,8 +277,8 @@ func (p *process) terminate(t *testing.T) int {
 	select {
 	case <-p.exited:
 		return p.cmd.ProcessState.ExitCode()
-	case <-time.After(60 * time.Second):
-		t.Fatalf("tendril did not end within a minute of TERM")
+	case <-time.After(2 * time.Minute):
+		t.Fatalf("tendril did not end within two minutes of TERM")
 		return -1
 	}
 }

@@ -101,7 +101,7 @@ func (p *piped) fill(t *testing.T) {
 	if err := os.WriteFile(p.noise, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		if _, err := os.Stat(p.silent); err == nil {
 			return
 		}
@@ -111,14 +111,14 @@ func (p *piped) fill(t *testing.T) {
 	}
 }
 
-func (p *piped) ends(t *testing.T, within time.Duration) int {
+func (p *piped) ends(t *testing.T) int {
 	t.Helper()
 	began := time.Now()
 	select {
 	case <-p.exited:
 		t.Logf("it ended %v after the last signal: %v", time.Since(began).Round(10*time.Millisecond), p.cmd.ProcessState)
-	case <-time.After(within):
-		t.Fatalf("it has not ended within %v of the last signal", within)
+	case <-time.After(time.Minute):
+		t.Fatalf("it has not ended within a minute of the last signal")
 	}
 	return p.cmd.ProcessState.ExitCode()
 }
@@ -138,7 +138,7 @@ func (p *piped) drained(t *testing.T, ids ...string) {
 	}
 }
 
-func (p *piped) worksAndDrains(t *testing.T, within time.Duration) {
+func (p *piped) worksAndDrains(t *testing.T) {
 	t.Helper()
 	p.fill(t)
 	before := sendBody(t, p.started, "1ms")
@@ -149,7 +149,7 @@ func (p *piped) worksAndDrains(t *testing.T, within time.Duration) {
 	id := sendBody(t, p.started, "700ms of work")
 	inFlight(t, p.started)
 	p.cmd.Process.Signal(syscall.SIGTERM)
-	if code := p.ends(t, within); code != 0 {
+	if code := p.ends(t); code != 0 {
 		t.Errorf("exit status %d", code)
 	}
 	p.drained(t, before, id)
@@ -185,7 +185,7 @@ func TestCtrlCInAPipelineDrains(t *testing.T) {
 	if err := cat.Wait(); err == nil {
 		t.Error("the reader outlived Ctrl-C")
 	}
-	if code := p.ends(t, 20*time.Second); code != 0 {
+	if code := p.ends(t); code != 0 {
 		t.Errorf("exit status %d", code)
 	}
 	p.drained(t, id)
@@ -195,13 +195,13 @@ func TestReaderThatHangsUpCostsNoWork(t *testing.T) {
 	t.Parallel()
 	p, r := stallable(t)
 	r.Close()
-	p.worksAndDrains(t, 20*time.Second)
+	p.worksAndDrains(t)
 }
 
 func TestStalledReaderHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	p, _ := stallable(t)
-	p.worksAndDrains(t, 20*time.Second)
+	p.worksAndDrains(t)
 }
 
 func TestStalledReaderAndASecondSignal(t *testing.T) {
@@ -217,7 +217,7 @@ func TestStalledReaderAndASecondSignal(t *testing.T) {
 	case <-time.After(4 * time.Second): // signals that tendril handles within a second count once
 	}
 	p.cmd.Process.Signal(syscall.SIGTERM)
-	if code := p.ends(t, 10*time.Second); code != 128+int(syscall.SIGTERM) {
+	if code := p.ends(t); code != 128+int(syscall.SIGTERM) {
 		t.Errorf("exit status %d", code)
 	}
 	p.drained(t)
@@ -235,7 +235,7 @@ func TestReaderThatReadsAgainLearnsWhatItMissed(t *testing.T) {
 	id := sendBody(t, p.started, "2s of work")
 	inFlight(t, p.started)
 	p.cmd.Process.Signal(syscall.SIGTERM)
-	if code := p.ends(t, 20*time.Second); code != 0 {
+	if code := p.ends(t); code != 0 {
 		t.Errorf("exit status %d", code)
 	}
 	p.drained(t, id)

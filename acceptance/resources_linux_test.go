@@ -110,7 +110,7 @@ func TestFullDiskLosesNothing(t *testing.T) {
 	p = launch(t, args...)
 	select {
 	case <-p.exited:
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("tendril did not end on a read-only disk")
 	}
 	if code := p.cmd.ProcessState.ExitCode(); code == 0 || !strings.Contains(p.stderr.All(), "read-only") {

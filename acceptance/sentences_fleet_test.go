@@ -418,7 +418,7 @@ func TestSentencesElection(t *testing.T) {
 		}
 	})
 	row(t, "A44", func(t *testing.T) {
-		eventuallyWithin(t, 20*time.Second, "the other one leads", func() bool { return leads(second) })
+		eventuallyWithin(t, 20*time.Second+waitsFor(), "the other one leads", func() bool { return leads(second) })
 	})
 }
 

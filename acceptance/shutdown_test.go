@@ -214,7 +214,7 @@ func TestKilledTendrilLeavesNoBuild(t *testing.T) {
 
 func awaitNone(t *testing.T, mark string) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); len(survivors(mark)) > 0 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Minute); len(survivors(mark)) > 0 && time.Now().Before(deadline); {
 		time.Sleep(50 * time.Millisecond)
 	}
 	if left := survivors(mark); len(left) > 0 {

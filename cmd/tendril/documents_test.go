@@ -519,7 +519,7 @@ func (r *reader) run(s *pageStep, status int) {
 
 func (r *reader) until(s *pageStep, try func() error) {
 	r.t.Helper()
-	if err := pollFor(4*patience, try); err != nil { // the command may have to compile an example
+	if err := poll(try); err != nil { // the command may have to compile an example
 		r.fatalf(s, "%v", err)
 	}
 }

@@ -117,7 +117,7 @@ func TestUnresponsiveRegistryDoesNotDelayShutdown(t *testing.T) {
 		if err == nil || r.cron.tasks.Count() != 0 {
 			t.Errorf("the beginning ended with %v", err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		t.Error("the beginning goes on")
 	}
 	for _, one := range []*running{r, served} {

@@ -224,7 +224,7 @@ func TestTrustWithoutTasks(t *testing.T) {
 		if got != "/tidy tidy" {
 			t.Errorf("the app got %q", got)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		t.Error("no delivery")
 	}
 	for _, r := range []*running{works, schedules} {

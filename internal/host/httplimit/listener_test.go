@@ -74,7 +74,7 @@ func (s *limited) send(conn net.Conn, path string) {
 
 func (s *limited) answer(conn net.Conn) int {
 	s.t.Helper()
-	if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		s.t.Fatal(err)
 	}
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)

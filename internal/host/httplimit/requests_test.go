@@ -41,7 +41,7 @@ func newGuarded(t *testing.T, connections int) (open func(request string) net.Co
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { conn.Close() })
-		if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 			t.Fatal(err)
 		}
 		fmt.Fprint(conn, request)
