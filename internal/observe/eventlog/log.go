@@ -61,19 +61,14 @@ func open(at files, maxSegment int64, failed func(error)) *Log {
 		failed = func(error) {}
 	}
 	l := &Log{file: appender{files: at, maxSegment: maxSegment}, failed: failed,
-		tail: tail[Event]{maxEntries: keptEvents, maxBytes: 1}, wake: make(chan struct{}, 1), stop: make(chan struct{}),
+		tail: tail[Event]{maxEntries: keptEvents}, wake: make(chan struct{}, 1), stop: make(chan struct{}),
 		stopped: make(chan struct{})}
 
 	err := l.file.open()
 	for _, path := range []string{at.older, at.current} {
-		events, whole, failure := readTail(path)
-		err = errors.Join(err, failure)
-		l.tail.dropped = l.tail.dropped || !whole
-		for _, e := range events {
-			if e.ID > l.tail.last {
-				l.tail.push(e)
-			}
-		}
+		events, whole, readErr := readTail(path)
+		err = errors.Join(err, readErr)
+		l.tail.load(events, whole)
 	}
 
 	l.failing = err != nil
@@ -192,10 +187,7 @@ func (l *Log) flush() error {
 }
 
 func (l *Log) append(e *Event) error {
-	line, err := json.Marshal(e)
-	if err != nil {
-		return nil
-	}
+	line, _ := json.Marshal(e) // texts and the current time always encode
 	return l.file.append(append(line, '\n'))
 }
 
@@ -228,7 +220,7 @@ func readTail(path string) (events []Event, whole bool, err error) {
 	defer f.Close()
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
-		return nil, true, err
+		return nil, false, err
 	}
 	if _, err := f.Seek(max(size-tailBytes, 0), io.SeekStart); err != nil {
 		return nil, size <= tailBytes, err

@@ -10,7 +10,8 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// Sentence returns a sentence such as "owner paused queue payments", and the fields that it does not express.
+// Sentence returns a sentence such as "owner paused queue payments", and the other fields, without an action's method,
+// path and status.
 func (e *Event) Sentence() (text string, rest map[string]string) {
 	f := fields(maps.Clone(e.Fields))
 	if action := f.take("action"); action != "" {
@@ -20,7 +21,11 @@ func (e *Event) Sentence() (text string, rest map[string]string) {
 	} else {
 		text = f.changeText(e.Text)
 	}
-	if reason := cmp.Or(f.take("reason"), f.take("err")); reason != "" {
+	reason := f.take("reason")
+	if reason == "" {
+		reason = f.take("err")
+	}
+	if reason != "" {
 		text += ": " + reason
 	}
 	return text, f

@@ -45,6 +45,20 @@ func TestSentencesHaveASubject(t *testing.T) {
 	}
 }
 
+func TestSentenceLeavesOutWhatItDoesNotExpress(t *testing.T) {
+	for _, c := range []struct{ fields, rest map[string]string }{
+		{map[string]string{"queue": "jobs", "err": "denied"}, map[string]string{}},
+		{map[string]string{"queue": "jobs", "reason": "denied", "err": "AccessDenied", "hint": "allow it"},
+			map[string]string{"err": "AccessDenied", "hint": "allow it"}},
+	} {
+		e := Event{Kind: "pause", Text: "queue paused", Fields: c.fields}
+		text, rest := e.Sentence()
+		if diff := cmp.Diff(c.rest, rest); diff != "" || text != "queue jobs paused: denied" {
+			t.Errorf("%q, fields (-want +got):\n%s", text, diff)
+		}
+	}
+}
+
 func TestAnActionAndItsEffectAreOneEntry(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	pause := func(id int64, queue string, late time.Duration) Event {

@@ -9,8 +9,8 @@ import (
 type Range struct {
 	// After and Before are exclusive bounds; 0 means no bound.
 	After, Before int64
-	Newest        bool
-	Limit         int // 0 means no limit
+	Newest        bool // prefer newer entries to older ones, newest first
+	Limit         int  // 0 means no limit
 }
 
 type entry interface {
@@ -22,13 +22,13 @@ func (e Event) id() int64 { return e.ID }
 func (e Event) size() int { return 0 }
 
 type tail[T entry] struct {
-	maxEntries, maxBytes int
+	maxEntries, maxBytes int // bytes are the sum of the entries' sizes
 
 	mu      sync.Mutex
 	entries []T
 	bytes   int
 	last    int64
-	dropped bool
+	dropped bool // earlier entries are missing
 	changed chan struct{}
 }
 
@@ -42,6 +42,16 @@ func (t *tail[T]) add(with func(id int64) T) T {
 		t.changed = nil
 	}
 	return e
+}
+
+// load adds entries before the tail is shared. whole means that no entry before them is missing.
+func (t *tail[T]) load(entries []T, whole bool) {
+	t.dropped = t.dropped || !whole
+	for _, e := range entries {
+		if e.id() > t.last {
+			t.push(e)
+		}
+	}
 }
 
 // push requires the lock once the tail is shared.
