@@ -15,12 +15,14 @@ import (
 	"tendril/queue"
 )
 
+const repeatEvery = 10 * time.Second // for warnings that a busy queue repeats
+
 // Worker returns listeners that log a worker's events, except settled messages.
 func (l *Logger) Worker(name, target string) *worker.Events {
 	log := l.With("component", "worker", "queue", name)
 	about := func(id, task string) *slog.Logger { return aboutMessage(log, id, task) }
-	throttled := Interval{Every: 10 * time.Second}
-	unsent := Interval{Every: 10 * time.Second}
+	throttled := Interval{Every: repeatEvery}
+	unsent := Interval{Every: repeatEvery}
 	return &worker.Events{
 		GateChanged: gateListener(log),
 		PollFailed: func(p worker.PollFailed) {

@@ -39,22 +39,23 @@ type Options struct {
 type Logger struct {
 	*slog.Logger
 	printer  *printer
+	color    painter
 	opts     Options
 	sampler  sampler
 	observer atomic.Pointer[observer]
-	printing *slog.Logger
+	printing *slog.Logger // without the observer
 }
 
 // New returns a logger.
 func New(opts Options) *Logger {
-	l := &Logger{printer: &printer{out: opts.Out, color: opts.Color}, opts: opts}
+	l := &Logger{printer: &printer{out: opts.Out}, color: painter(opts.Color), opts: opts}
 	l.sampler.perSecond = opts.PerSecond
-	var h slog.Handler = &textHandler{printer: l.printer, level: opts.Level}
+	var h slog.Handler = &textHandler{printer: l.printer, color: l.color, level: opts.Level}
 	if opts.Format == jsonLines {
 		h = slog.NewJSONHandler(opts.Out, &slog.HandlerOptions{Level: opts.Level, ReplaceAttr: inMillis})
 	}
 	l.printing = slog.New(h)
-	l.Logger = slog.New(&observingHandler{h, textHandler{printer: &printer{}}, &l.observer})
+	l.Logger = slog.New(&observingHandler{h, textHandler{}, &l.observer})
 	return l
 }
 
@@ -78,7 +79,7 @@ func (l *Logger) AppOutput(process, stream string, line []byte) {
 		return
 	}
 	l.printer.print(func(b *bytes.Buffer) {
-		l.printer.paint(b, cyan, process)
+		l.color.paint(b, cyan, process)
 		b.WriteString(" | ")
 		b.Write(line)
 	})
@@ -89,11 +90,11 @@ func (l *Logger) SDK(level slog.Level, text string) {
 	l.LogAttrs(context.Background(), level, "AWS SDK message", slog.String("component", "aws"), slog.String("text", text))
 }
 
-// Banner prints a title, a name and rows, unless Level is above Info. It returns false for JSON, which has no banner.
+// Banner prints a title, a name and rows at levels below slog.LevelWarn. It returns false for JSON, which has no banner.
 func (l *Logger) Banner(title, name string, rows [][2]string) bool {
 	if l.opts.Format != jsonLines && !l.quiet() {
 		l.printer.print(func(b *bytes.Buffer) {
-			l.printer.paint(b, green, title)
+			l.color.paint(b, green, title)
 			b.WriteString("  " + name)
 			for _, r := range rows {
 				fmt.Fprintf(b, "\n  %-12s %s", r[0], r[1])
@@ -129,7 +130,7 @@ func (l *Logger) ReportOmitted(ctx context.Context) {
 		case now := <-tick:
 			l.sampler.reportOmitted(now, l.logOmitted)
 		case <-ctx.Done():
-			l.sampler.reportOmitted(time.Now().Add(time.Second), l.logOmitted)
+			l.sampler.reportOmitted(time.Now().Add(time.Second), l.logOmitted) // also the current second's
 			return
 		}
 	}

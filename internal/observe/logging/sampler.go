@@ -13,7 +13,7 @@ type sampler struct {
 	perSecond int // 0 means no limit
 
 	mu    sync.Mutex
-	kinds [queue.Postponed + 1]struct {
+	kinds [queue.Postponed + 1]struct { // by outcome; Postponed is the last
 		since            time.Time
 		printed, omitted int
 	}

@@ -14,6 +14,7 @@ import (
 
 // Redelivery describes an unfinished message's next redelivery.
 type Redelivery struct {
+	// Known means that the redrive policy is known, or that the delivery does not count as a receive.
 	Known bool
 	// DeadLetterQueue is set if the message moves there next.
 	DeadLetterQueue string
@@ -52,7 +53,7 @@ func (l *Logger) Settled(name, target string, s *worker.Settled, next Redelivery
 	}
 	if o := l.observer.Load(); o != nil {
 		var b bytes.Buffer
-		l.appendSettled(&printer{}, &b, name, s, next, now)
+		l.appendSettled(false, &b, name, s, next, now)
 		o.lines(&Record{At: now, Level: levelOf(s.Outcome), Text: b.String()})
 	}
 
@@ -61,9 +62,9 @@ func (l *Logger) Settled(name, target string, s *worker.Settled, next Redelivery
 		l.printer.print(func(b *bytes.Buffer) { b.Write(appendSqsdSettled(b.AvailableBuffer(), now, s)) })
 	case Text:
 		l.printer.print(func(b *bytes.Buffer) {
-			l.printer.paint(b, dim, now.Format(time.TimeOnly))
+			l.color.paint(b, dim, now.Format(time.TimeOnly))
 			b.WriteByte(' ')
-			l.appendSettled(l.printer, b, name, s, next, now)
+			l.appendSettled(l.color, b, name, s, next, now)
 		})
 	default:
 		l.logSettled(name, target, s, next)
@@ -95,7 +96,7 @@ func (l *Logger) logSettled(name, target string, s *worker.Settled, next Redeliv
 	l.printing.LogAttrs(context.Background(), levelOf(s.Outcome), "settled", attrs...)
 }
 
-func (l *Logger) appendSettled(p *printer, b *bytes.Buffer, name string, s *worker.Settled, next Redelivery, now time.Time) {
+func (l *Logger) appendSettled(p painter, b *bytes.Buffer, name string, s *worker.Settled, next Redelivery, now time.Time) {
 	mark, color := "✓ ", green
 	if s.Outcome != queue.Done {
 		mark, color = "✗ ", red

@@ -22,10 +22,9 @@ const (
 )
 
 type printer struct {
-	out   io.Writer
-	color bool
-	mu    sync.Mutex
-	buf   bytes.Buffer
+	out io.Writer
+	mu  sync.Mutex
+	buf bytes.Buffer
 }
 
 func (p *printer) print(write func(b *bytes.Buffer)) {
@@ -37,8 +36,11 @@ func (p *printer) print(write func(b *bytes.Buffer)) {
 	p.out.Write(p.buf.Bytes())
 }
 
-func (p *printer) paint(b *bytes.Buffer, code, text string) {
-	if p.color {
+// painter colors text if it is true.
+type painter bool
+
+func (p painter) paint(b *bytes.Buffer, code, text string) {
+	if p {
 		text = "\x1b[" + code + "m" + text + "\x1b[0m"
 	}
 	b.WriteString(text)
@@ -49,6 +51,7 @@ func (p *printer) paint(b *bytes.Buffer, code, text string) {
 //	12:00:00 ! message key=value key="two words"  hint: what to type
 type textHandler struct {
 	printer *printer
+	color   painter
 	level   slog.Level
 	attrs   []slog.Attr
 	group   string
@@ -91,8 +94,8 @@ func (h *textHandler) Handle(_ context.Context, r slog.Record) error {
 		mark, color = " ! ", yellow
 	}
 	h.printer.print(func(b *bytes.Buffer) {
-		h.printer.paint(b, dim, r.Time.Format(time.TimeOnly))
-		h.printer.paint(b, color, mark)
+		h.color.paint(b, dim, r.Time.Format(time.TimeOnly))
+		h.color.paint(b, color, mark)
 		h.appendEvent(b, message, attrs)
 	})
 	return nil
@@ -130,7 +133,7 @@ func (h *textHandler) appendEvent(b *bytes.Buffer, message string, attrs []slog.
 	write := func(a slog.Attr) {
 		a = withDuration(a)
 		b.WriteString(separator)
-		h.printer.paint(b, dim, terminal.Plain(a.Key, false)+"=")
+		h.color.paint(b, dim, terminal.Plain(a.Key, false)+"=")
 		b.WriteString(valueText(a.Value))
 		separator = " "
 	}
@@ -142,7 +145,7 @@ func (h *textHandler) appendEvent(b *bytes.Buffer, message string, attrs []slog.
 	}
 	for _, a := range attrs {
 		if a.Key == "hint" { // last and without quotes, so that a command can be copied
-			h.printer.paint(b, dim, "  hint: ")
+			h.color.paint(b, dim, "  hint: ")
 			b.WriteString(terminal.Plain(a.Value.String(), false))
 		}
 	}

@@ -129,7 +129,7 @@ func TestLastAttemptIsNamed(t *testing.T) {
 	} {
 		var b bytes.Buffer
 		s.DeadLettering, s.Instruction = tt.now, tt.says
-		New(Options{Level: tt.level}).appendSettled(&printer{}, &b, "jobs", &s, tt.next, now)
+		New(Options{Level: tt.level}).appendSettled(false, &b, "jobs", &s, tt.next, now)
 		if !strings.HasSuffix(b.String(), tt.want) {
 			t.Errorf("%+v: got %q, want %q", tt.next, b.String(), tt.want)
 		}
