@@ -28,7 +28,7 @@ var ErrOff = errors.New("the console is off")
 // [*Error]; if the environment is gone, the error wraps [ErrNotRunning].
 type Client struct {
 	Instance Instance
-	// Bodies requests hidden message bodies. Set it before the first call.
+	// Bodies requests hidden message bodies. It must not change during a call.
 	Bodies bool
 
 	transport Transport
@@ -92,7 +92,7 @@ func (r Route[Body, Answer]) request(query url.Values, names ...string) *Request
 	return &Request{Pattern: r.Pattern, Names: names, Query: query, Limit: r.Limit}
 }
 
-func (r Route[Body, Answer]) get(ctx context.Context, c *Client, query url.Values, names ...string) (Answer, error) {
+func (r Route[Body, Answer]) do(ctx context.Context, c *Client, query url.Values, names ...string) (Answer, error) {
 	var answer Answer
 	err := c.answer(ctx, r.request(query, names...), &answer)
 	return answer, err
@@ -163,7 +163,7 @@ func (c *Client) Close() {
 
 // Status returns the environment's status. The error wraps [ErrNotRunning] if a different process answers.
 func (c *Client) Status(ctx context.Context) (Status, error) {
-	st, err := GetStatus.get(ctx, c, nil)
+	st, err := GetStatus.do(ctx, c, nil)
 	if err == nil && st.PID != c.Instance.PID && c.instance == "" {
 		return Status{}, notRunning(c.dataDir)
 	}
@@ -172,33 +172,33 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 
 // Describe returns the environment's components and settings.
 func (c *Client) Describe(ctx context.Context) (Description, error) {
-	return GetEnvironment.get(ctx, c, nil)
+	return GetEnvironment.do(ctx, c, nil)
 }
 
 // Examine returns problems of the environment, its machine and services.
 func (c *Client) Examine(ctx context.Context) (doctor.Examination, error) {
-	return GetExamination.get(ctx, c, nil)
+	return GetExamination.do(ctx, c, nil)
 }
 
 // Health returns the environment's health and its causes.
 func (c *Client) Health(ctx context.Context) (health.Report, error) {
-	return GetHealth.get(ctx, c, nil)
+	return GetHealth.do(ctx, c, nil)
 }
 
 // Series returns the curves of a range from [series.Ranges]; "" means the shortest.
 func (c *Client) Series(ctx context.Context, name string) (series.Curves, error) {
-	return GetSeries.get(ctx, c, url.Values{"range": {name}})
+	return GetSeries.do(ctx, c, url.Values{"range": {name}})
 }
 
 // Queues returns the embedded queues without attributes, sorted by name.
 func (c *Client) Queues(ctx context.Context) ([]Queue, error) {
-	list, err := GetQueues.get(ctx, c, nil)
+	list, err := GetQueues.do(ctx, c, nil)
 	return list.Queues, err
 }
 
 // Queue returns an embedded queue with its attributes.
 func (c *Client) Queue(ctx context.Context, name string) (Queue, error) {
-	return GetQueue.get(ctx, c, nil, name)
+	return GetQueue.do(ctx, c, nil, name)
 }
 
 // Messages returns a page of messages, oldest first, perhaps shorter than the limit. next is the cursor of the next
@@ -208,24 +208,24 @@ func (c *Client) Messages(ctx context.Context, name string, f Filter) (page []Me
 	set(query, "state", f.State)
 	set(query, "after", f.After)
 	setNumber(query, "limit", int64(f.Limit))
-	answer, err := GetMessages.get(ctx, c, c.withBodies(query), name)
+	answer, err := GetMessages.do(ctx, c, c.withBodies(query), name)
 	return answer.Messages, answer.Next, err
 }
 
 // Message returns a message by ID.
 func (c *Client) Message(ctx context.Context, name, id string) (Message, error) {
-	return GetMessage.get(ctx, c, c.withBodies(url.Values{}), name, id)
+	return GetMessage.do(ctx, c, c.withBodies(url.Values{}), name, id)
 }
 
 // Reasons groups a queue's messages by the reason of their last failure, largest group first.
 func (c *Client) Reasons(ctx context.Context, name string) ([]ReasonGroup, error) {
-	list, err := GetReasons.get(ctx, c, nil, name)
+	list, err := GetReasons.do(ctx, c, nil, name)
 	return list.Reasons, err
 }
 
 // Deliveries returns up to limit deliveries, newest first; 0 means 100.
 func (c *Client) Deliveries(ctx context.Context, limit int) ([]Delivery, error) {
-	list, err := GetDeliveries.get(ctx, c, limitQuery(limit))
+	list, err := GetDeliveries.do(ctx, c, limitQuery(limit))
 	return list.Deliveries, err
 }
 
@@ -255,7 +255,7 @@ func (c *Client) FindMessage(ctx context.Context, id string) (Message, error) {
 // LastOutcome returns a message's latest outcome on any instance, by ID or prefix. A message that was neither
 // delivered nor removed is found only in an embedded queue, and only by a prefix.
 func (c *Client) LastOutcome(ctx context.Context, id string) (Delivery, error) {
-	ask := func(ctx context.Context, on *Client) (Delivery, error) { return GetOutcome.get(ctx, on, nil, id) }
+	ask := func(ctx context.Context, on *Client) (Delivery, error) { return GetOutcome.do(ctx, on, nil, id) }
 	latest, err := ask(ctx, c)
 	refusal, _ := errors.AsType[*Error](err)
 	if err != nil && !HasStatus(err, http.StatusNotFound) {
@@ -331,7 +331,7 @@ func (c *Client) Outcome(ctx context.Context, id string, wait time.Duration) (De
 	for {
 		left := min(max(time.Until(until), 0), MaxWait)
 		isLast := left < MaxWait
-		d, err := GetOutcome.get(ctx, c, url.Values{"wait": {left.String()}}, id)
+		d, err := GetOutcome.do(ctx, c, url.Values{"wait": {left.String()}}, id)
 		switch {
 		case err == nil && (isLast || d.Outcome != InWork && d.Tried()):
 			return d, true, nil
@@ -374,7 +374,7 @@ func (c *Client) CreateQueue(ctx context.Context, name string, attributes map[st
 // DeleteQueue deletes an embedded queue and returns its number of messages. confirm must be the queue's name. The
 // environment's own queues and dead-letter queues in use cannot be deleted.
 func (c *Client) DeleteQueue(ctx context.Context, name, confirm string) (int, error) {
-	n, err := DeleteQueue.get(ctx, c, url.Values{"confirm": {confirm}}, name)
+	n, err := DeleteQueue.do(ctx, c, url.Values{"confirm": {confirm}}, name)
 	return n["deleted"], err
 }
 
@@ -453,7 +453,7 @@ func (c *Client) Count(ctx context.Context, name string, sel Selection, within t
 	if within > 0 {
 		query.Set("wait", within.String())
 	}
-	return CountMessages.get(ctx, c, c.withBodies(query), name)
+	return CountMessages.do(ctx, c, c.withBodies(query), name)
 }
 
 // Retry makes a message visible immediately.
@@ -507,16 +507,16 @@ func (c *Client) DeleteMatching(ctx context.Context, name string, sel Selection,
 
 // Tasks returns the periodic tasks and the leader.
 func (c *Client) Tasks(ctx context.Context) (TasksStatus, error) {
-	return GetTasks.get(ctx, c, nil)
+	return GetTasks.do(ctx, c, nil)
 }
 
 // TaskHistory returns up to limit runs, newest first; 0 means 100. An empty name means all tasks.
 func (c *Client) TaskHistory(ctx context.Context, name string, limit int) ([]TaskRun, error) {
 	if name == "" {
-		list, err := GetHistory.get(ctx, c, limitQuery(limit))
+		list, err := GetHistory.do(ctx, c, limitQuery(limit))
 		return list.Runs, err
 	}
-	list, err := GetTaskHistory.get(ctx, c, limitQuery(limit), name)
+	list, err := GetTaskHistory.do(ctx, c, limitQuery(limit), name)
 	return list.Runs, err
 }
 
@@ -557,12 +557,12 @@ func (c *Client) Redrive(ctx context.Context, name, to string, rate int, sel Sel
 
 // RedriveTask returns the latest task of a dead-letter queue.
 func (c *Client) RedriveTask(ctx context.Context, name string) (MoveTask, error) {
-	return GetRedrive.get(ctx, c, nil, name)
+	return GetRedrive.do(ctx, c, nil, name)
 }
 
 // CancelRedrive cancels a dead-letter queue's running task, without undoing moves and deletions.
 func (c *Client) CancelRedrive(ctx context.Context, name string) (MoveTask, error) {
-	return CancelRedrive.get(ctx, c, nil, name)
+	return CancelRedrive.do(ctx, c, nil, name)
 }
 
 // RecordExchanges records requests to the app and its responses for a time, at most [MaxRecording].
@@ -573,12 +573,12 @@ func (c *Client) RecordExchanges(ctx context.Context, span time.Duration) error 
 
 // Exchange returns the last recorded exchange of a message, or an error with status 404.
 func (c *Client) Exchange(ctx context.Context, id string) (Exchange, error) {
-	return GetExchange.get(ctx, c, url.Values{"body": {"1"}}, id)
+	return GetExchange.do(ctx, c, url.Values{"body": {"1"}}, id)
 }
 
 // Configuration returns all options in force and describes the settings file.
 func (c *Client) Configuration(ctx context.Context) (Configuration, error) {
-	return GetConfiguration.get(ctx, c, nil)
+	return GetConfiguration.do(ctx, c, nil)
 }
 
 // PreviewChange returns the effect of a settings change. The error has a [Detail] for each invalid option.
@@ -603,7 +603,7 @@ func (c *Client) LatestVersions(ctx context.Context) ([]AppVersion, error) {
 }
 
 func (c *Client) versions(ctx context.Context, query url.Values) ([]AppVersion, error) {
-	list, err := GetVersions.get(ctx, c, query)
+	list, err := GetVersions.do(ctx, c, query)
 	return list.Versions, err
 }
 
@@ -629,22 +629,22 @@ func (c *Client) RestartProcess(ctx context.Context, name string) (now string, e
 
 // ScaleDecisions returns the latest scaling decisions.
 func (c *Client) ScaleDecisions(ctx context.Context) (ScaleDecisions, error) {
-	return GetScaleDecisions.get(ctx, c, nil)
+	return GetScaleDecisions.do(ctx, c, nil)
 }
 
 // Scale returns the backlog and desired size.
 func (c *Client) Scale(ctx context.Context) (autoscale.Scale, error) {
-	return GetScale.get(ctx, c, nil)
+	return GetScale.do(ctx, c, nil)
 }
 
 // Instances returns the environment's known instances.
 func (c *Client) Instances(ctx context.Context) (Instances, error) {
-	return GetInstances.get(ctx, c, nil)
+	return GetInstances.do(ctx, c, nil)
 }
 
 // Events returns selected events.
 func (c *Client) Events(ctx context.Context, f EventFilter) ([]eventlog.Event, error) {
-	list, err := GetEvents.get(ctx, c, f.query())
+	list, err := GetEvents.do(ctx, c, f.query())
 	return list.Events, err
 }
 
@@ -656,7 +656,7 @@ func (c *Client) FollowEvents(ctx context.Context, f EventFilter, each func(even
 
 // Logs returns selected log lines.
 func (c *Client) Logs(ctx context.Context, f LineFilter) ([]eventlog.Line, error) {
-	list, err := GetLogs.get(ctx, c, f.query())
+	list, err := GetLogs.do(ctx, c, f.query())
 	return list.Lines, err
 }
 
@@ -673,5 +673,5 @@ func (c *Client) NewLogin(ctx context.Context, scopes ...string) (string, error)
 
 // Caller returns the client's identity and scopes.
 func (c *Client) Caller(ctx context.Context) (Caller, error) {
-	return GetCaller.get(ctx, c, nil)
+	return GetCaller.do(ctx, c, nil)
 }

@@ -21,14 +21,16 @@ import (
 	"tendril/internal/host/proof"
 )
 
-// maxAnswer is the maximum size in bytes of a response, far more than a page of messages needs.
-const maxAnswer = 256 << 20
+const (
+	maxAnswer     = 256 << 20 // far more than a page of messages needs
+	maxPeerAnswer = 8 << 20
+)
 
 type connection struct {
 	instance       Instance
 	dataDir, token string       // "" for a [Peer]
 	quick, slow    *http.Client // slow is for routes with their own time limit
-	most           int64
+	maxAnswer      int64        // bytes
 }
 
 // Peer is a read-only connection to another instance's console.
@@ -37,12 +39,10 @@ type Peer struct{ *connection }
 // PeerPatience is how long a [Peer] waits for a response to start. Handlers that wait must respond well within it.
 const PeerPatience = 2 * time.Second
 
-const maxPeerAnswer = 8 << 20
-
 // NewPeer returns a connection to an instance. It trusts only the instance's ConsoleCertificate, or uses plain HTTP
 // if that is "". Either way, the instance must prove that it knows the secret.
 func NewPeer(instance Instance, secret string) *Peer {
-	c := &connection{instance: instance, most: maxPeerAnswer}
+	c := &connection{instance: instance, maxAnswer: maxPeerAnswer}
 	c.quick = c.client(PeerPatience, secret)
 	c.slow = c.quick
 	return &Peer{c}
@@ -59,7 +59,7 @@ var errCertificate = errors.New("unexpected certificate")
 
 // Servers prove their identity by the certificate or, over plain HTTP, by the token.
 func newConnection(instance Instance, dataDir, token string) *connection {
-	c := &connection{instance: instance, dataDir: dataDir, token: token, most: maxAnswer}
+	c := &connection{instance: instance, dataDir: dataDir, token: token, maxAnswer: maxAnswer}
 	secret := ""
 	if instance.ConsoleCertificate == "" {
 		secret = token
@@ -109,7 +109,7 @@ func (c *connection) Answer(ctx context.Context, r *Request, into any) error {
 		return err
 	}
 	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, c.most))
+	data, err := io.ReadAll(io.LimitReader(resp.Body, c.maxAnswer))
 	if err != nil {
 		return c.unanswered(err)
 	}
@@ -120,6 +120,24 @@ func (c *connection) send(ctx context.Context, r *Request, accept string) (*http
 	if r.Body != nil && c.token == "" { // without a token, the server is not authenticated
 		return nil, c.unauthorized(Unauthorized("this needs the console's token", ""))
 	}
+	req, err := c.newRequest(ctx, r)
+	if err != nil {
+		return nil, fmt.Errorf("calling the console at %s: %w", c.instance.Console, err)
+	}
+	req.Header.Set("Accept", accept)
+
+	client := c.quick
+	if r.Limit > 0 {
+		client = c.slow
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, c.unanswered(err)
+	}
+	return resp, nil
+}
+
+func (c *connection) newRequest(ctx context.Context, r *Request) (*http.Request, error) {
 	var payload io.Reader
 	if r.Body != nil {
 		data, err := json.Marshal(r.Body)
@@ -137,25 +155,16 @@ func (c *connection) send(ctx context.Context, r *Request, accept string) (*http
 	}
 	req, err := http.NewRequestWithContext(ctx, method, c.instance.ConsoleURL()+path, payload)
 	if err != nil {
-		return nil, fmt.Errorf("calling the console at %s: %w", c.instance.Console, err)
+		return nil, err
 	}
-	req.Header.Set("Accept", accept)
+
 	if r.Body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
-
-	client := c.quick
-	if r.Limit > 0 {
-		client = c.slow
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return nil, c.unanswered(err)
-	}
-	return resp, nil
+	return req, nil
 }
 
 func follow[T any](ctx context.Context, c *Client, r *Request, each func(T) error) error {

@@ -7,6 +7,12 @@ import (
 // MaxWait is how long a request may wait, except for hooks and deployments.
 const MaxWait = 25 * time.Second
 
+// MaxDeploy limits a deployment, including the last deliveries to the previous version.
+const MaxDeploy = 15 * time.Minute
+
+// RequestIDHeader is the response header with the request's ID, as in log lines and errors.
+const RequestIDHeader = "X-Request-Id"
+
 // MaxBody is the maximum size in bytes of a request body: ten messages of 1 MiB in total, with every byte escaped.
 const MaxBody = 8 << 20
 
