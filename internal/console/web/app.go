@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -60,11 +61,10 @@ func (v *visit) loadApp() (any, error) {
 		return page, nil
 	}
 
-	names, err := v.processes()
+	names, err := v.appProcesses()
 	if err != nil {
 		return nil, err
 	}
-	names = names[1:] // without tendril's own
 	if len(names) > 1 || page.Process != "" {
 		page.Names = v.choices("process", "All", names, strings.Clone)
 	}
@@ -95,7 +95,7 @@ func lastLines(ctx context.Context, c *api.Client, names []string) (all []eventl
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b eventlog.Line) int { return int(b.ID - a.ID) })
+	slices.SortFunc(all, func(a, b eventlog.Line) int { return cmp.Compare(b.ID, a.ID) })
 	return all, nil
 }
 

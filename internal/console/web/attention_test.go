@@ -240,10 +240,12 @@ func TestLinesHaveTheColoursOfTheirOutput(t *testing.T) {
 		`\x1b[31mfailed\x1b[0m: no`:          `<span class="ansi red">failed</span>: no`,
 		`\x1b[1;92mok\x1b[39m`:               `<span class="ansi green">ok</span>`,
 		`\x1b[38;5;196mother\x1b[0m`:         "other",
+		`\x1b[31mred\x1b[1;38;5;34mother`:    `<span class="ansi red">red</span>other`,
+		`\x1b[48;5;31mbackground\x1b[0m`:     "background",
 		`\x1b[33mheld\x1b[1m on\x1b[m off`:   `<span class="ansi yellow">held</span><span class="ansi yellow"> on</span> off`,
 		`\x1b]0;title\a\x1b[37mwhite\x1b[0m`: "white",
 	} {
-		if got := string(coloured(line)); got != want {
+		if got := string(colored(line)); got != want {
 			t.Errorf("%s is %s, want %s", line, got, want)
 		}
 	}

@@ -95,6 +95,24 @@ func TestRedriveFromTheOverviewAsksFirst(t *testing.T) {
 	s.wantLive("jobs-dead", 4)
 }
 
+func TestTargetsAcceptTheQueuesMessages(t *testing.T) {
+	s := newSite(t)
+	id := s.dead("a", "no", "1")[0]
+	s.queue("other", nil)
+	s.queue("orders.fifo", map[string]string{"FifoQueue": "true"})
+	s.status.Queues = []api.Queue{{Name: "remote", URL: "https://sqs.us-east-1.amazonaws.com/1/remote"}}
+	for _, path := range []string{"/dead?queue=jobs-dead", "/dead/jobs-dead/redrive?which=all", "/messages/" + id + "?queue=jobs-dead",
+		"/messages/" + id + "/edit?queue=jobs-dead"} {
+		page := s.get(path)
+		wantText(t, page, "<option>other</option>")
+		for _, name := range []string{"orders.fifo", "remote", "jobs-dead"} {
+			if strings.Contains(page, "<option>"+name+"</option>") {
+				t.Errorf("%s offers %s", path, name)
+			}
+		}
+	}
+}
+
 func TestDeletionLeavesLaterMessages(t *testing.T) {
 	s := newSite(t)
 	s.dead("a", "no", "1", "2", "3")

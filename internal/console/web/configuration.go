@@ -25,15 +25,17 @@ var configurationActs = []act{{"/configuration/save", saveConfiguration}}
 
 type configurationPage struct {
 	api.Configuration
-	Off      string
+	// Off is the reason that there are no settings, and ReadOnly that they cannot be changed here; or "".
+	Off, ReadOnly string
+
 	Match    string
 	Changed  bool
 	Tabs     []choice
 	Sections []settingsSection
 	// Version is a hash of the form's contents, used to detect later changes of the settings.
-	Version        string
-	ReadOnly, Note string
-	Problems       []api.Detail // problems without a displayed field
+	Version  string
+	Note     string
+	Problems []api.Detail // problems without a displayed field
 	// Preview is the effect of the change in Fields and Unset; nil when the form is shown.
 	Preview *api.SettingsPreview
 	Fields  map[string]string
@@ -55,17 +57,19 @@ type settingRow struct {
 	FieldFor string
 	Units    string
 	InForce  string // current value, if the file's value applies only after a restart
-	Removes  bool
+	Removes  bool // the option can be removed from the file or registry
 	Problems []api.Detail
 }
 
 const (
 	layerDefault  = "default"
+	layerBundle   = "bundle"
 	layerFile     = "file"
 	layerRegistry = "registry"
 )
 
-var specified = []string{"queue-url", "http-path", "mime-type", "http-connections", "visibility-timeout",
+// blockOrder are options of a block in the order of Elastic Beanstalk's page; the block's others come first.
+var blockOrder = []string{"queue-url", "http-path", "mime-type", "http-connections", "visibility-timeout",
 	"error-visibility-timeout", "max-retries", "connect-timeout", "inactivity-timeout", "retention-period"}
 
 const (
@@ -119,32 +123,32 @@ func (p *configurationPage) Query() string {
 	if p.Changed {
 		query.Set("changed", "1")
 	}
-	return strings.TrimSuffix("?"+query.Encode(), "?")
+	return withQuery("", query)
 }
 
 func (p *configurationPage) arrange(scopes []string) {
-	a := arranger{page: p, scopes: scopes, version: sha256.New()}
-	a.version.Write([]byte(p.Hash))
+	sections := arranger{page: p, scopes: scopes, version: sha256.New()}
+	sections.version.Write([]byte(p.Hash))
 
 	ordered := slices.SortedStableFunc(slices.Values(p.Options), func(a, b api.ConfigOption) int {
-		return cmp.Compare(slices.Index(specified, a.Name), slices.Index(specified, b.Name))
+		return cmp.Compare(slices.Index(blockOrder, a.Name), slices.Index(blockOrder, b.Name))
 	})
 	for _, block := range p.Blocks {
-		a.addSection(settingsSection{Title: block, Block: true}, ordered,
+		sections.add(settingsSection{Title: block, Block: true}, ordered,
 			func(o *api.ConfigOption) bool { return o.Block == block })
 	}
 	for _, topic := range p.Topics {
-		a.addSection(settingsSection{Title: topic}, p.Options,
+		sections.add(settingsSection{Title: topic}, p.Options,
 			func(o *api.ConfigOption) bool { return o.Block == "" && o.Topic == topic })
 	}
 	if len(p.Queues) > 1 {
 		for _, q := range p.Queues {
-			a.addSection(settingsSection{Title: "Queue " + q.Name}, q.Settings,
+			sections.add(settingsSection{Title: "Queue " + q.Name}, q.Settings,
 				func(*api.ConfigOption) bool { return true })
 		}
 	}
 
-	p.Version = hex.EncodeToString(a.version.Sum(nil)[:8])
+	p.Version = hex.EncodeToString(sections.version.Sum(nil)[:8])
 }
 
 type arranger struct {
@@ -153,7 +157,7 @@ type arranger struct {
 	version hash.Hash // of all settings, shown or not
 }
 
-func (a *arranger) addSection(s settingsSection, options []api.ConfigOption, includes func(*api.ConfigOption) bool) {
+func (a *arranger) add(s settingsSection, options []api.ConfigOption, includes func(*api.ConfigOption) bool) {
 	p := a.page
 	for i := range options {
 		if !includes(&options[i]) {
@@ -227,7 +231,7 @@ func (p *configurationPage) setStoredValue(row *settingRow) {
 		return
 	}
 	for _, set := range row.SetBy {
-		if slices.Contains([]string{layerDefault, "bundle", layerFile, layerRegistry}, set.Layer) {
+		if slices.Contains([]string{layerDefault, layerBundle, layerFile, layerRegistry}, set.Layer) {
 			row.Text = set.Value
 			row.Removes = set.Layer == editedLayer
 		}
@@ -353,9 +357,9 @@ func loadPreview(v *visit) (any, error) {
 	}
 
 	preview, err := v.api.PreviewChange(v.ctx, change)
-	refused, _ := errors.AsType[*api.Error](err)
+	refused, isRefused := errors.AsType[*api.Error](err)
 	switch {
-	case api.HasStatus(err, http.StatusBadRequest):
+	case isRefused && refused.Status == http.StatusBadRequest:
 		page.showRefusal(refused)
 	case err != nil:
 		return nil, err

@@ -73,10 +73,10 @@ func readDeadFilter(values url.Values) deadFilter {
 		Reason: values.Get("reason"), ByReason: values.Has("reason"), Bodies: text("body") == "1"}
 }
 
-func (f deadFilter) Any() bool { return f.ByReason || f.Search() }
+func (f deadFilter) Any() bool { return f.ByReason || f.searches() }
 
-// Search reports whether there is a filter other than the reason.
-func (f deadFilter) Search() bool { return f.Match+f.Attribute+f.Since+f.Until != "" }
+// searches reports whether there is a filter other than the reason.
+func (f deadFilter) searches() bool { return f.Match+f.Attribute+f.Since+f.Until != "" }
 
 func (f deadFilter) selection() (sel api.Selection, err error) {
 	sel.Match = f.Match
@@ -125,7 +125,7 @@ func (f deadFilter) query(queue string) string {
 
 func loadDeadLetters(v *visit) (any, error) {
 	page := &deadPage{Queue: v.query("queue"), Filter: readDeadFilter(v.r.URL.Query())}
-	page.addQueues(v.Status.Queues)
+	page.chooseQueue(v.Status.Queues)
 	if page.Queue == "" || page.URL != "" {
 		return page, nil // reading messages on Amazon SQS would count as a receive
 	}
@@ -160,16 +160,13 @@ func loadDeadLetters(v *visit) (any, error) {
 	return page, err
 }
 
-func (p *deadPage) addQueues(queues []api.Queue) {
+// chooseQueue chooses the queue with the most dead letters if the URL names none.
+func (p *deadPage) chooseQueue(queues []api.Queue) {
 	dead := api.DeadLetterQueues(queues)
 	for _, q := range queues {
-		if !dead[q.Name] {
-			if q.URL == "" {
-				p.Targets = append(p.Targets, q.Name)
-			}
-			continue
+		if dead[q.Name] {
+			p.Queues = append(p.Queues, choice{Label: q.Name, Path: "/dead?" + deadFilter{}.query(q.Name), N: q.Ledger.Live})
 		}
-		p.Queues = append(p.Queues, choice{Label: q.Name, Path: "/dead?" + deadFilter{}.query(q.Name), N: q.Ledger.Live})
 	}
 
 	if p.Queue == "" && len(p.Queues) > 0 {
@@ -178,8 +175,20 @@ func (p *deadPage) addQueues(queues []api.Queue) {
 	for i := range p.Queues {
 		p.Queues[i].Chosen = p.Queues[i].Label == p.Queue
 	}
-	own := queueNamed(queues, p.Queue)
-	p.Through, p.URL = own.Newest, own.URL
+	chosen := queueNamed(queues, p.Queue)
+	p.Through, p.URL = chosen.Newest, chosen.URL
+	p.Targets = targetsOf(queues, p.Queue, dead)
+}
+
+// targetsOf returns the embedded queues that accept messages of a queue, without those in omitted.
+func targetsOf(queues []api.Queue, from string, omitted map[string]bool) (names []string) {
+	fifo := queueNamed(queues, from).FIFO
+	for _, q := range queues {
+		if q.URL == "" && q.FIFO == fifo && !omitted[q.Name] {
+			names = append(names, q.Name)
+		}
+	}
+	return names
 }
 
 func queueNamed(queues []api.Queue, name string) api.Queue {
@@ -190,6 +199,12 @@ func queueNamed(queues []api.Queue, name string) api.Queue {
 	}
 	return api.Queue{}
 }
+
+// The size of a group's chart in the template.
+const (
+	hourWidth = 5
+	barHeight = 20
+)
 
 func (p *deadPage) addGroups(groups []api.ReasonGroup) {
 	most := 1
@@ -204,8 +219,8 @@ func (p *deadPage) addGroups(groups []api.ReasonGroup) {
 		row.Path = "/dead?" + filter.query(p.Queue)
 		for hour, n := range g.Hours {
 			if n > 0 {
-				height := max(2, 20*n/most)
-				row.Bars = append(row.Bars, hourBar{hour * 5, 20 - height, height})
+				height := max(2, barHeight*n/most)
+				row.Bars = append(row.Bars, hourBar{hour * hourWidth, barHeight - height, height})
 			}
 		}
 		p.Groups = append(p.Groups, row)
@@ -214,7 +229,7 @@ func (p *deadPage) addGroups(groups []api.ReasonGroup) {
 
 func (p *deadPage) count(v *visit, sel api.Selection) (api.Total, error) {
 	for _, g := range p.Groups {
-		if g.Chosen && !p.Filter.Search() {
+		if g.Chosen && !p.Filter.searches() {
 			return api.Total{N: int64(g.Count), Exact: true}, nil
 		}
 	}
@@ -229,25 +244,25 @@ type deadSelection struct {
 	sel    api.Selection
 }
 
-func readDeadSelection(values url.Values) (deadSelection, error) {
-	c := deadSelection{Queue: values.Get("queue"), Filter: readDeadFilter(values)}
+func readDeadSelection(queue string, values url.Values) (deadSelection, error) {
+	s := deadSelection{Queue: queue, Filter: readDeadFilter(values)}
 	switch values.Get("which") {
 	case "all":
 		var err error
-		c.sel, err = c.Filter.selection()
-		return c, err
+		s.sel, err = s.Filter.selection()
+		return s, err
 	case "page":
-		c.IDs = values["shown"]
+		s.IDs = values["shown"]
 	default:
-		c.IDs = values["message"]
+		s.IDs = values["message"]
 	}
 
-	if len(c.IDs) == 0 {
-		return c, api.BadRequest("no dead letters selected",
+	if len(s.IDs) == 0 {
+		return s, api.BadRequest("no dead letters selected",
 			"select rows, the page, or all that match")
 	}
-	c.sel.IDs = c.IDs
-	return c, nil
+	s.sel.IDs = s.IDs
+	return s, nil
 }
 
 type confirmedAction struct {
@@ -257,7 +272,8 @@ type confirmedAction struct {
 
 // A form for all matching messages must contain the position of the newest message, and its page's filter.
 func readConfirmed(v *visit) (a confirmedAction, err error) {
-	if a.deadSelection, err = readDeadSelection(v.r.PostForm); err != nil {
+	form := v.r.PostForm
+	if a.deadSelection, err = readDeadSelection(form.Get("queue"), form); err != nil {
 		return a, err
 	}
 	if a.most, err = v.number("most"); err != nil {
@@ -279,17 +295,17 @@ func readConfirmed(v *visit) (a confirmedAction, err error) {
 }
 
 // matchesPage accepts addresses outside /dead, because browsers may omit the referrer.
-func (c deadSelection) matchesPage(address string) bool {
+func (s deadSelection) matchesPage(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || !strings.HasPrefix(u.Path, "/dead") {
 		return true
 	}
-	if queue := u.Query().Get("queue"); queue != "" && queue != c.Queue {
+	if queue := u.Query().Get("queue"); queue != "" && queue != s.Queue {
 		return false
 	}
 	shown := readDeadFilter(u.Query())
-	shown.Bodies = c.Filter.Bodies
-	return shown == c.Filter
+	shown.Bodies = s.Filter.Bodies
+	return shown == s.Filter
 }
 
 func redrive(v *visit) (string, error) {
@@ -306,9 +322,8 @@ func redrive(v *visit) (string, error) {
 
 	n, err := v.api.Move(v.ctx, a.Queue, to, a.IDs)
 	if err == nil && n < len(a.IDs) {
-		return "", api.Conflict(strconv.Itoa(n)+" of "+
-			plural(len(a.IDs), "message")+" moved: the others are gone, in flight, or have no recorded source "+
-			"queue",
+		return "", api.Conflict(strconv.Itoa(n)+" of "+plural(len(a.IDs), "message")+
+			" moved: the others are gone, in flight, or have no recorded source queue",
 			"choose a queue to move to")
 	}
 	return plural(n, "message") + " moved.", err
@@ -329,18 +344,18 @@ const longCount = 20 * time.Second
 // Flag is the option of 'tendril dead export'.
 type condition struct{ Words, Flag, Value string }
 
-func (c *deadSelection) Conditions() (all []condition) {
-	if c.IDs != nil {
+func (s *deadSelection) Conditions() (all []condition) {
+	if s.IDs != nil {
 		return nil
 	}
-	if c.Filter.ByReason {
-		all = append(all, condition{"that failed with", "--reason", c.Filter.Reason})
+	if s.Filter.ByReason {
+		all = append(all, condition{"that failed with", "--reason", s.Filter.Reason})
 	}
 	for _, one := range []condition{
-		{"whose body contains", "--match", c.Filter.Match},
-		{"with the attribute", "--attribute", c.Filter.Attribute},
-		{"dead since", "--since", timeText(c.sel.DeadSince)},
-		{"dead before", "--until", timeText(c.sel.DeadUntil)},
+		{"whose body contains", "--match", s.Filter.Match},
+		{"with the attribute", "--attribute", s.Filter.Attribute},
+		{"dead since", "--since", timeText(s.sel.DeadSince)},
+		{"dead before", "--until", timeText(s.sel.DeadUntil)},
 	} {
 		if one.Value != "" {
 			all = append(all, one)
@@ -367,33 +382,36 @@ func (p *bulkPage) ExportCommand() string {
 
 func (v *visit) loadBulk(title string, deletes bool) (*bulkPage, error) {
 	v.title = title
-	c, err := readDeadSelection(v.r.URL.Query())
+	selected, err := readDeadSelection(v.name("name"), v.r.URL.Query())
 	if err != nil {
 		return nil, err
 	}
-	c.Queue = v.name("name")
 
-	list := &deadPage{Queue: c.Queue}
-	list.addQueues(v.Status.Queues)
-	page := &bulkPage{deadSelection: c, Deletes: deletes, Total: api.Total{N: int64(len(c.IDs)), Exact: true},
-		Through: list.Through, Targets: list.Targets, Back: "/dead?" + c.Filter.query(c.Queue)}
-	if c.IDs != nil {
+	queues, name := v.Status.Queues, selected.Queue
+	page := &bulkPage{deadSelection: selected, Deletes: deletes, Through: queueNamed(queues, name).Newest,
+		Targets: targetsOf(queues, name, api.DeadLetterQueues(queues)), Back: "/dead?" + selected.Filter.query(name)}
+	if selected.IDs != nil {
+		page.Total = api.Total{N: int64(len(selected.IDs)), Exact: true}
 		return page, nil
 	}
+	return page, page.count(v)
+}
 
-	c.sel.Through = page.Through
-	v.api.Bodies = true
-	page.Total, err = v.api.Count(v.ctx, c.Queue, c.sel, longCount)
-	if err != nil || c.Filter.Any() {
-		return page, err
+// count sets the number of matching messages and, without a filter, their reasons.
+func (p *bulkPage) count(v *visit) (err error) {
+	p.sel.Through = p.Through
+	v.api.Bodies = true // a filter may search hidden bodies
+	p.Total, err = v.api.Count(v.ctx, p.Queue, p.sel, longCount)
+	if err != nil || p.Filter.Any() {
+		return err
 	}
 
-	groups, err := v.api.Reasons(v.ctx, c.Queue)
+	groups, err := v.api.Reasons(v.ctx, p.Queue)
 	for _, g := range groups[:min(len(groups), pageSize)] {
 		filter := deadFilter{ByReason: true, Reason: g.Reason}
-		page.Reasons = append(page.Reasons, reasonGroup{ReasonGroup: g, Path: "?which=all&" + filter.query(c.Queue)})
+		p.Reasons = append(p.Reasons, reasonGroup{ReasonGroup: g, Path: "?which=all&" + filter.query(p.Queue)})
 	}
-	return page, err
+	return err
 }
 
 func deleteDead(v *visit) (string, error) {
@@ -439,14 +457,9 @@ func loadEdit(v *visit) (any, error) {
 		page.AttributesText = string(text)
 	}
 
-	page.FIFO = queueNamed(v.Status.Queues, m.Queue).FIFO
-	dead := api.DeadLetterQueues(v.Status.Queues)
-	for _, q := range v.Status.Queues {
-		if !dead[q.Name] && q.URL == "" && q.FIFO == page.FIFO {
-			page.Targets = append(page.Targets, q.Name)
-		}
-	}
-
+	queues := v.Status.Queues
+	page.FIFO = queueNamed(queues, m.Queue).FIFO
+	page.Targets = targetsOf(queues, m.Queue, api.DeadLetterQueues(queues))
 	return page, nil
 }
 

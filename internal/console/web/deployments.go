@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"tendril/api"
@@ -108,8 +107,4 @@ func (v *visit) loadDeployments() (any, error) {
 	}
 	page.Events = eventRows(events)
 	return page, nil
-}
-
-func isConflict(err error) bool {
-	return api.HasStatus(err, http.StatusConflict)
 }

@@ -13,10 +13,10 @@ import (
 
 // A nil *fleetView means that the page shows only this instance.
 type fleetView struct {
-	All     []api.KnownInstance // this one first
+	All     []api.KnownInstance // this one first, unless it is starting or stopping
 	Chosen  *api.KnownInstance  // nil for all
 	Choices []choice
-	Kept    url.Values
+	Kept    url.Values // the page's query without instance and position
 	Missing []string
 }
 
@@ -46,17 +46,17 @@ func (v *visit) findFleet() error {
 		return err
 	}
 
-	id := v.query("instance")
-	f := &fleetView{All: known.Readable(), Kept: v.r.URL.Query()}
-	if len(f.All) < 2 && id == "" {
+	id, all := v.query("instance"), known.Readable()
+	if len(all) < 2 && id == "" {
 		return nil
 	}
+	f := &fleetView{All: all, Kept: v.r.URL.Query()}
 	f.Kept.Del("instance")
 	f.Kept.Del("after")
 
 	var ids []string
 	names := map[string]string{}
-	for _, one := range f.All {
+	for _, one := range all {
 		ids = append(ids, one.ID)
 		names[one.ID] = one.Name
 		if one.This {
@@ -80,7 +80,7 @@ func (f *fleetView) choose(id string) {
 	f.Chosen = &api.KnownInstance{ID: id, Name: "Instance " + id, NoDetails: "not found; it may have stopped or restarted"}
 }
 
-// shown returns the instances on the page. The ID is "" if this is the only one.
+// shown returns the instances on the page, at least one. The ID is "" if this is the only one.
 func (v *visit) shown() []api.KnownInstance {
 	switch {
 	case v.Fleet == nil:
@@ -91,11 +91,11 @@ func (v *visit) shown() []api.KnownInstance {
 	return v.Fleet.All
 }
 
-// In a fleet, an instance that does not respond only adds a line to the page.
 func fromEach[T any](v *visit, ask func(context.Context, *api.Client) (T, error)) ([]api.FromInstance[T], error) {
 	return fromInstances(v, v.shown(), ask)
 }
 
+// fromInstances omits instances of a fleet that do not respond. Each only adds a line to the page.
 func fromInstances[T any](v *visit, instances []api.KnownInstance,
 	ask func(context.Context, *api.Client) (T, error)) ([]api.FromInstance[T], error) {
 	answers := api.FromEach(v.ctx, v.api, instances, ask)
@@ -120,6 +120,7 @@ func (f *fleetView) addMissing(line string) {
 	}
 }
 
+// fromOne returns the zero value if an instance of a fleet does not respond.
 func fromOne[T any](v *visit, instance api.KnownInstance, ask func(context.Context, *api.Client) (T, error)) (answer T, err error) {
 	answers, err := fromInstances(v, []api.KnownInstance{instance}, ask)
 	if len(answers) > 0 {
@@ -128,12 +129,7 @@ func fromOne[T any](v *visit, instance api.KnownInstance, ask func(context.Conte
 	return answer, err
 }
 
-func (v *visit) subject() api.KnownInstance {
-	if shown := v.shown(); len(shown) > 0 {
-		return shown[0]
-	}
-	return api.KnownInstance{This: true}
-}
+func (v *visit) subject() api.KnownInstance { return v.shown()[0] }
 
 func (v *visit) subjectStatus() (api.Status, error) {
 	if subject := v.subject(); !subject.This {
@@ -185,4 +181,6 @@ func rowID(prefix, instance string, id int64) string {
 	return prefix + strings.ReplaceAll(instance, " ", "") + "-" + strconv.FormatInt(id, 10)
 }
 
-func (v *visit) deploysEverywhere() bool { return v.Fleet != nil && v.Fleet.All[0].TakesVersions }
+func (v *visit) deploysEverywhere() bool {
+	return v.Fleet != nil && slices.ContainsFunc(v.Fleet.All, func(one api.KnownInstance) bool { return one.This && one.TakesVersions })
+}

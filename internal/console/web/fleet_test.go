@@ -118,6 +118,24 @@ func TestUnreachableInstanceCostsALine(t *testing.T) {
 	}
 }
 
+func TestShowAllKeepsTheChosenInstance(t *testing.T) {
+	s := newSite(t)
+	s.share()
+	for _, path := range []string{"/events", "/logs"} {
+		wantText(t, s.get(path+"?match=nothing"), `<a href="`+path+`">Show all</a>`)
+		wantText(t, s.get(path+"?instance=b&match=nothing"), `<a href="`+path+`?instance=b">Show all</a>`)
+	}
+}
+
+func TestChosenInstanceIsUnknownWhileThisOneStops(t *testing.T) {
+	s := newSite(t)
+	s.share()
+	s.instances.Instances = []api.KnownInstance{{Name: "worker-1 (7)", This: true, Source: "process", State: "draining"}}
+	for _, path := range []string{"/", "/app", "/deployments", "/scaling", "/events", "/logs"} {
+		wantText(t, s.get(path+"?instance=b"), "No details of Instance b: not found")
+	}
+}
+
 func TestPagesOfSeveralInstancesFollowEachOther(t *testing.T) {
 	s := newSite(t)
 	s.share()

@@ -44,17 +44,25 @@ func (v *visit) Entry() string {
 }
 
 func (v *visit) Entries() []entry {
-	if v.Fleet == nil || v.Fleet.Chosen == nil {
-		return entries
-	}
 	kept := slices.Clone(entries)
 	for i := range kept {
 		isFleet := func(sc screen) bool { return sc.fleet && sc.entry == kept[i].Label }
 		if slices.ContainsFunc(screens, isFleet) {
-			kept[i].Path += "?" + url.Values{"instance": {v.Fleet.Chosen.ID}}.Encode()
+			kept[i].Path = v.forInstance(kept[i].Path, url.Values{})
 		}
 	}
 	return kept
+}
+
+// ShowAll returns the page's URL without filters, but for the same instance.
+func (v *visit) ShowAll() string { return v.forInstance(v.r.URL.EscapedPath(), url.Values{}) }
+
+// forInstance returns a URL with the query, for the chosen instance if any.
+func (v *visit) forInstance(path string, query url.Values) string {
+	if v.Fleet != nil && v.Fleet.Chosen != nil {
+		query.Set("instance", v.Fleet.Chosen.ID)
+	}
+	return withQuery(path, query)
 }
 
 func (v *visit) Live() string {
@@ -92,13 +100,10 @@ func (v *visit) Receiving() bool { return v.Paused() < len(v.Status.Workers) }
 // AllLines returns the URL of the Logs screen for the page's instance and process.
 func (v *visit) AllLines() string {
 	query := url.Values{}
-	if v.Fleet != nil && v.Fleet.Chosen != nil {
-		query.Set("instance", v.Fleet.Chosen.ID)
-	}
 	if page, ok := v.Data.(*appPage); ok && page.Process != "" {
 		query.Set("process", page.Process)
 	}
-	return strings.TrimSuffix("/logs?"+query.Encode(), "?")
+	return v.forInstance("/logs", query)
 }
 
 type count struct {

@@ -23,7 +23,7 @@ var functions = template.FuncMap{
 	"age": age, "seconds": seconds, "secondsago": secondsAgo, "ms": milliseconds, "percent": percent, "bytes": bytesText, "plural": plural,
 	"exact": exact, "tone": tone, "lower": strings.ToLower, "pair": pair,
 	"preview": preview, "runstate": runState, "processstate": processState, "since": since,
-	"measured": measured, "sizes": scaledText, "protection": protectionText, "applied": appliedText, "coloured": coloured, "clock": clock,
+	"measured": measured, "sizes": scaledText, "protection": protectionText, "applied": appliedText, "colored": colored, "clock": clock,
 	"before": before, "words": api.StateText, "exactcount": exactCount, "queuename": queue.NameInARN,
 	"shell": terminal.ShellWord, "head": head, "lastattempt": lastAttempt, "rowid": rowID, "linked": linked, "persecond": perSecond,
 }
@@ -177,20 +177,20 @@ func linked(text string) template.HTML {
 	return template.HTML(messageID.ReplaceAllString(html.EscapeString(text), `<a href="/messages/$0">$0</a>`))
 }
 
-// colours matches the sequences for colors and terminal titles in log lines, whose escape characters are escaped.
-var colours = regexp.MustCompile(`\\x1b\[([0-9;:]*)m|\\x1b\][^\\]*\\a`)
+// colorSequence matches the sequences for colors and terminal titles in log lines, whose escape characters are escaped.
+var colorSequence = regexp.MustCompile(`\\x1b\[([0-9;:]*)m|\\x1b\][^\\]*\\a`)
 
-// colourClasses are the classes of the colors 30 to 37 and 90 to 97; black and white use the text color.
-var colourClasses = [8]string{1: "red", 2: "green", 3: "yellow", 4: "blue", 5: "magenta", 6: "cyan"}
+// colorClasses are the classes of the colors 30 to 37 and 90 to 97; black and white use the text color.
+var colorClasses = [8]string{1: "red", 2: "green", 3: "yellow", 4: "blue", 5: "magenta", 6: "cyan"}
 
-func coloured(line string) template.HTML {
+func colored(line string) template.HTML {
 	var out strings.Builder
 	class, at := "", 0
-	for _, m := range colours.FindAllStringSubmatchIndex(line, -1) {
+	for _, m := range colorSequence.FindAllStringSubmatchIndex(line, -1) {
 		out.WriteString(withClass(class, line[at:m[0]]))
 		at = m[1]
 		if m[2] >= 0 {
-			class = colourAfter(class, line[m[2]:m[3]])
+			class = colorAfter(class, line[m[2]:m[3]])
 		}
 	}
 	out.WriteString(withClass(class, line[at:]))
@@ -205,17 +205,18 @@ func withClass(class, text string) string {
 	return `<span class="ansi ` + class + `">` + text + `</span>`
 }
 
-func colourAfter(class, codes string) string {
-	if strings.HasPrefix(codes, "38") { // one of 256 or more colors
-		return ""
-	}
+func colorAfter(class, codes string) string {
 	for code := range strings.SplitSeq(codes, ";") {
 		n, _ := strconv.Atoi(code)
 		switch {
 		case n == 0 || n == 39:
 			class = ""
+		case n == 38: // followed by one of 256 or more colors
+			return ""
+		case n == 48: // followed by a background color
+			return class
 		case n >= 30 && n <= 37, n >= 90 && n <= 97:
-			class = colourClasses[n%10]
+			class = colorClasses[n%10]
 		}
 	}
 	return class

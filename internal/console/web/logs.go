@@ -25,10 +25,11 @@ func (v *visit) loadLogs() (any, error) {
 	page := &logsPage{Process: v.query("process"), Level: v.query("level"), Match: v.query("match"),
 		Levels: v.choices("level", "All levels", []string{"warn", "error"}, capital)}
 
-	names, err := v.processes()
+	processes, err := v.appProcesses()
 	if err != nil {
 		return nil, err
 	}
+	names := append([]string{eventlog.Own}, processes...)
 	if page.Process != "" && !slices.Contains(names, page.Process) {
 		names = append(names, page.Process)
 	}
@@ -51,8 +52,7 @@ func (v *visit) loadLogs() (any, error) {
 	return page, err
 }
 
-func (v *visit) processes() ([]string, error) {
-	names := []string{eventlog.Own}
+func (v *visit) appProcesses() (names []string, err error) {
 	statuses, err := v.statuses()
 	for _, st := range statuses {
 		for _, p := range st.Answer.App {

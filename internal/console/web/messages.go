@@ -91,14 +91,8 @@ func (v *visit) loadMessage() (any, error) {
 		v.entry = "Dead letters"
 	}
 
-	own := queueNamed(v.Status.Queues, m.Queue)
-	page.MaxTries = own.MaxReceives
-	for _, q := range v.Status.Queues {
-		if q.Name != m.Queue && q.FIFO == own.FIFO {
-			page.Targets = append(page.Targets, q.Name)
-		}
-	}
-
+	page.MaxTries = queueNamed(v.Status.Queues, m.Queue).MaxReceives
+	page.Targets = targetsOf(v.Status.Queues, m.Queue, map[string]bool{m.Queue: true})
 	if len(m.Body) <= maxShownBody {
 		page.Curl = curlCommand(v.targetOf(m.Queue), m.Body)
 		page.Send = sendCommand(m.Queue, m.Body)
@@ -151,8 +145,10 @@ func sendCommand(queue, body string) string {
 }
 
 func (p *messagePage) showBody(v *visit) {
-	page := "/messages/" + url.PathEscape(p.ID)
-	p.Download = strings.Replace(v.pathWith("as", ""), page, page+"/body", 1)
+	query := v.r.URL.Query()
+	query.Del("as")
+	p.Download = withQuery(v.r.URL.EscapedPath()+"/body", query)
+
 	shown := p.Body
 	p.Cut = len(shown) > maxShownBody
 	if p.Cut {

@@ -211,7 +211,7 @@ func (s *Site) showError(w http.ResponseWriter, v *visit, err error) {
 	refusal.RequestID = w.Header().Get(api.RequestIDHeader)
 	v.screen = nil
 	if refusal.Status == http.StatusUnauthorized {
-		v.Data = false
+		v.Data = false // not after a login link
 		s.answerWith(w, v, "signin", refusal.Status)
 		return
 	}

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,15 +64,20 @@ func firstKnown(v series.Values) int {
 	return len(v)
 }
 
-func isKnown(value float32) bool { return value == value } // not NaN
+func isKnown(value float32) bool { return !math.IsNaN(float64(value)) }
 
 func valuesFrom(v series.Values, start int) series.Values { return v[min(start, len(v)):] }
 
 func perSecond(v series.Values) string {
 	rate, known := v.Newest()
-	switch {
-	case !known:
+	if !known {
 		return "–"
+	}
+	return rateText(rate)
+}
+
+func rateText(rate float32) string {
+	switch {
 	case rate == 0:
 		return "0"
 	case rate < 10:
@@ -99,10 +105,10 @@ func sparklineOf(t series.Traffic) *sparkline {
 	}
 	most := max(peakIn, peakOut)
 	return &sparkline{In: sparkPath(in, most), Out: sparkPath(out, most),
-		Words: "Last 15 minutes: at most " + perSecond(series.Values{peakIn, 0}) + " in and " +
-			perSecond(series.Values{peakOut, 0}) + " out per second"}
+		Words: "Last 15 minutes: at most " + rateText(peakIn) + " in and " + rateText(peakOut) + " out per second"}
 }
 
+// means returns the mean of each column, without the newest period, which may be in progress. It is NaN if unknown.
 func means(v series.Values) series.Values {
 	if len(v) < 2 {
 		return nil

@@ -103,10 +103,11 @@ func (v *visit) pathWith(name, value string) string {
 	if value == "" {
 		query.Del(name)
 	}
-	if len(query) == 0 {
-		return v.r.URL.EscapedPath()
-	}
-	return v.r.URL.EscapedPath() + "?" + query.Encode()
+	return withQuery(v.r.URL.EscapedPath(), query)
+}
+
+func withQuery(path string, query url.Values) string {
+	return strings.TrimSuffix(path+"?"+query.Encode(), "?")
 }
 
 type result struct {
@@ -122,8 +123,9 @@ type refusedForm struct {
 	Values url.Values
 }
 
-const maxKept = 1 << 20
+const maxRefusedForm = 1 << 20
 
+// refusedForm returns nil if the form is too large to keep.
 func (v *visit) refusedForm(err error) *refusedForm {
 	size := 0
 	for _, texts := range v.r.PostForm {
@@ -131,7 +133,7 @@ func (v *visit) refusedForm(err error) *refusedForm {
 			size += len(text)
 		}
 	}
-	if size > maxKept {
+	if size > maxRefusedForm {
 		return nil
 	}
 
@@ -271,3 +273,5 @@ func refusalOf(err error) *api.Error {
 	shown.Status = cmp.Or(shown.Status, http.StatusInternalServerError)
 	return &shown
 }
+
+func isConflict(err error) bool { return api.HasStatus(err, http.StatusConflict) }
