@@ -1,7 +1,6 @@
 package console
 
 import (
-	"crypto/sha256"
 	"crypto/subtle"
 	"net/http"
 	"net/netip"
@@ -98,7 +97,7 @@ func (s *Server) authenticate(r *http.Request) caller {
 
 	for _, cookie := range r.CookiesNamed(s.cookieName(r)) {
 		if g, ok := s.sessions.findAndRenew(cookie.Value); ok {
-			key := sha256.Sum256([]byte(r.Header.Get(api.SessionKeyHeader)))
+			key := digestOf(r.Header.Get(api.SessionKeyHeader))
 			return caller{who: g.who, scopes: g.scopes, keyless: subtle.ConstantTimeCompare(key[:], g.key[:]) == 0}
 		}
 	}
@@ -140,17 +139,16 @@ func (s *service) permit(c *call) *api.Error {
 	case scope == "":
 		return nil
 	case c.caller.exposed:
-		return api.Forbidden("this request was not encrypted and did not come through a trusted "+
-			"proxy",
+		return api.Forbidden("this request was not encrypted and did not come through a trusted proxy",
 			"use HTTPS through a proxy listed in --console-trusted-proxy that sets X-Forwarded-Proto")
 	case !c.caller.may(scope):
 		return c.caller.missingScope(scope)
 	}
-	return s.permitKind(c, c.route.kind)
+	return s.permitKind(c)
 }
 
-func (s *service) permitKind(c *call, k kind) *api.Error {
-	access := &s.opts.Access
+func (s *service) permitKind(c *call) *api.Error {
+	k, access := c.route.kind, &s.opts.Access
 	switch {
 	case access.ReadOnly && k.acts() && k != own:
 		return api.Forbidden("this console is read-only", "restart without --console-read-only to allow actions")
@@ -192,13 +190,13 @@ func bearer(r *http.Request) string {
 
 // isToken compares in constant time. An empty token matches nothing.
 func isToken(given, token string) bool {
-	want, got := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(given))
+	want, got := digestOf(token), digestOf(given)
 	return token != "" && subtle.ConstantTimeCompare(want[:], got[:]) == 1
 }
 
 func (c *call) searchesBodies() bool { return c.query.Has("match") || c.query.Has("attribute") }
 
-func withoutBodies(answer any) (any, bool) {
+func withoutBodies(answer any) (hidden any, hasBodies bool) {
 	switch a := answer.(type) {
 	case api.Message:
 		hideBody(&a)
@@ -232,13 +230,13 @@ func remoteOf(r *http.Request) netip.Addr {
 	return remote.Addr().Unmap()
 }
 
-func (s *Server) byProxy(r *http.Request) bool {
+func (s *Server) fromTrustedProxy(r *http.Request) bool {
 	remote := remoteOf(r)
 	return slices.ContainsFunc(s.opts.Access.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(remote) })
 }
 
 func (s *Server) isSecure(r *http.Request) bool {
-	return r.TLS != nil || s.byProxy(r) && r.Header.Get("X-Forwarded-Proto") == "https"
+	return r.TLS != nil || s.fromTrustedProxy(r) && r.Header.Get("X-Forwarded-Proto") == "https"
 }
 
 func (s *Server) isExposed(r *http.Request) bool {
@@ -248,7 +246,7 @@ func (s *Server) isExposed(r *http.Request) bool {
 }
 
 func (s *Server) senderOf(r *http.Request) string {
-	if all := r.Header.Values("X-Forwarded-For"); len(all) > 0 && s.byProxy(r) {
+	if all := r.Header.Values("X-Forwarded-For"); len(all) > 0 && s.fromTrustedProxy(r) {
 		last := all[len(all)-1]
 		last = strings.TrimSpace(last[strings.LastIndexByte(last, ',')+1:])
 		if addr, err := netip.ParseAddr(last); err == nil {

@@ -267,11 +267,13 @@ func TestMessagesOfAnActAreCounted(t *testing.T) {
 	r.Method = http.MethodDelete
 	exchange(t, s, r)
 	exchange(t, s, post("/api/v1/queues", `{"name":"orders"}`))
+	exchange(t, s, post("/api/v1/queues/jobs/messages/gone/retry", "{}"))
+	exchange(t, s, post("/api/v1/queues/jobs/messages/gone/edit", `{"message":{"body":"a"},"to":"jobs"}`))
 	var counts []int
 	for _, a := range acts {
 		counts = append(counts, a.Count)
 	}
-	if diff := cmp.Diff([]int{0, 1, 1, 0}, counts); diff != "" {
+	if diff := cmp.Diff([]int{0, 1, 1, 0, 0, 0}, counts); diff != "" {
 		t.Error(diff)
 	}
 	if acts[2].Subject != id {

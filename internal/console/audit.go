@@ -36,15 +36,19 @@ func countMessages(answer any) (n int) {
 		for _, of := range a {
 			n += of
 		}
-	case api.Message, api.Placed, api.Exchange:
+	case api.Message, api.Exchange:
 		return 1
+	case api.Placed:
+		if a.ID != "" {
+			return 1
+		}
 	case api.MessagePage:
 		return len(a.Messages)
 	case api.ReceivedList:
 		return len(a.Messages)
 	case api.SendAnswer:
 		for _, r := range a.Results {
-			if r.Error == "" {
+			if r.ID != "" {
 				n++
 			}
 		}
@@ -62,14 +66,15 @@ func countMessages(answer any) (n int) {
 	return n
 }
 
-// maxRefused is per minute, because anyone who reaches the listener can cause refused actions.
-const maxRefused = 60
-
-const maxReads = 1000
+const (
+	// maxRefused limits records of refused actions per minute, because anyone who reaches the listener can cause them.
+	maxRefused = 60
+	maxReads   = 1000
+)
 
 type auditor struct {
 	mu      sync.Mutex
-	minute  time.Time
+	start   time.Time // of the current minute
 	refused int
 	read    map[string]bool
 }
@@ -97,8 +102,8 @@ func (a *auditor) admitRead(now time.Time, what string) bool {
 }
 
 func (a *auditor) resetEachMinute(now time.Time) {
-	if now.Sub(a.minute) >= time.Minute {
-		a.minute = now
+	if now.Sub(a.start) >= time.Minute {
+		a.start = now
 		a.refused = 0
 		a.read = map[string]bool{}
 	}
@@ -107,7 +112,7 @@ func (a *auditor) resetEachMinute(now time.Time) {
 func (s *service) recordAct(c *call, refusal *api.Error, answer any) {
 	act := newAct(c, answer)
 	if refusal == nil {
-		s.log.Info("console action", act.logAttrs()...)
+		s.opts.Logger.Info("console action", act.logAttrs()...)
 		s.audit(act)
 		return
 	}
@@ -117,7 +122,7 @@ func (s *service) recordAct(c *call, refusal *api.Error, answer any) {
 	if act.Status < http.StatusInternalServerError && !s.auditor.admitRefused(act.At) {
 		return
 	}
-	s.log.Warn("console action rejected", append(act.logAttrs(), "reason", act.Refused)...)
+	s.opts.Logger.Warn("console action rejected", append(act.logAttrs(), "reason", act.Refused)...)
 	s.audit(act)
 }
 
@@ -125,7 +130,7 @@ func (s *service) recordRead(c *call, answer any) {
 	act := newAct(c, answer)
 	act.Read = true
 	if act.Count > 0 && s.auditor.admitRead(act.At, act.Who+" "+act.Path+"?"+c.query.Encode()) {
-		s.log.Info("message bodies read", act.logAttrs()...)
+		s.opts.Logger.Info("message bodies read", act.logAttrs()...)
 		s.audit(act)
 	}
 }

@@ -16,8 +16,10 @@ type Certificate struct {
 
 	mu      sync.Mutex
 	current *tls.Certificate
-	seen    [2]string
+	seen    pemFiles
 }
+
+type pemFiles struct{ cert, key string }
 
 // CertificateEvents are the callbacks of a [Certificate]; any may be nil. They are called one at a time, during TLS
 // handshakes, and must not use the Certificate.
@@ -35,7 +37,7 @@ func OpenCertificate(certFile, keyFile string, events CertificateEvents) (*Certi
 	if c.seen, err = c.read(); err != nil {
 		return nil, err
 	}
-	c.current, err = c.parse()
+	c.current, err = c.parse(c.seen)
 	return c, err
 }
 
@@ -57,7 +59,7 @@ func (c *Certificate) Fingerprint() string {
 	return api.CertificateFingerprint(c.current.Certificate[0])
 }
 
-// While only one of the two files has been replaced, they may not match, and the current certificate stays in use.
+// refresh keeps the current certificate if the files are unreadable or do not match, as while only one is replaced.
 func (c *Certificate) refresh() *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,7 +69,7 @@ func (c *Certificate) refresh() *tls.Certificate {
 	}
 
 	c.seen = seen
-	fresh, err := c.parse()
+	fresh, err := c.parse(seen)
 	if err != nil {
 		if c.events.Rejected != nil {
 			c.events.Rejected(err)
@@ -83,13 +85,15 @@ func (c *Certificate) refresh() *tls.Certificate {
 	return c.current
 }
 
-func (c *Certificate) read() (seen [2]string, err error) {
-	for i, path := range []string{c.certFile, c.keyFile} {
-		if seen[i], err = readRegular(path); err != nil {
-			return seen, fmt.Errorf("reading the certificate: %w", err)
-		}
+func (c *Certificate) read() (files pemFiles, err error) {
+	files.cert, err = readRegular(c.certFile)
+	if err == nil {
+		files.key, err = readRegular(c.keyFile)
 	}
-	return seen, nil
+	if err != nil {
+		err = fmt.Errorf("reading the certificate: %w", err)
+	}
+	return files, err
 }
 
 // readRegular rejects FIFOs, which would block the handshake, and other irregular files.
@@ -105,8 +109,8 @@ func readRegular(path string) (string, error) {
 	return string(text), err
 }
 
-func (c *Certificate) parse() (*tls.Certificate, error) {
-	pair, err := tls.X509KeyPair([]byte(c.seen[0]), []byte(c.seen[1]))
+func (c *Certificate) parse(files pemFiles) (*tls.Certificate, error) {
+	pair, err := tls.X509KeyPair([]byte(files.cert), []byte(files.key))
 	if err != nil {
 		return nil, fmt.Errorf("reading the certificate %s with the key %s: %w", c.certFile, c.keyFile, err)
 	}

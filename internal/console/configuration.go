@@ -2,17 +2,21 @@ package console
 
 import (
 	"context"
+	"strconv"
 	"strings"
 
 	"tendril/api"
 )
 
-const maxSettings = 200
+const (
+	maxSettings = 200
+	hiddenValue = "(hidden)" // stands for a secret
+)
 
 func checkChange(c *api.SettingsChange) error {
 	if len(c.Set) == 0 || len(c.Set) > maxSettings {
 		return api.BadRequest("the change sets no options, or too many",
-			`send {"set": {"http-path": "/jobs"}} with 1 to 200 options; null removes one`)
+			`send {"set": {"http-path": "/jobs"}} with 1 to `+strconv.Itoa(maxSettings)+" options; null removes one")
 	}
 	for name, text := range c.Set {
 		if text != nil && strings.Contains(*text, hiddenValue) {
@@ -37,8 +41,6 @@ func SettingsScope(code, access bool) string {
 	return api.ScopeAct
 }
 
-const hiddenValue = "(hidden)"
-
 // previewChange checks the scope first, because validating a value reads the files it names.
 func (e *environmentRoutes) previewChange(c *call, change api.SettingsChange) (api.SettingsPreview, error) {
 	if err := e.mayChange(c, change); err != nil {
@@ -52,8 +54,7 @@ func (e *environmentRoutes) mayChange(c *call, change api.SettingsChange) error 
 	if c.caller.may(scope) {
 		return nil
 	}
-	return api.Forbidden("this change affects the code that runs or access to it: it needs the "+
-		"scope "+scope,
+	return api.Forbidden("this change affects the code that runs or access to it: it needs the scope "+scope,
 		"change it with 'tendril config set' as the user that runs tendril, or in the file")
 }
 

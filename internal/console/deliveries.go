@@ -94,7 +94,7 @@ func (ds *Deliveries) nextArrival() <-chan struct{} {
 }
 
 func (ds *Deliveries) newest(i int) *api.Delivery {
-	return &ds.ring[(ds.next-1-i+2*len(ds.ring))%len(ds.ring)]
+	return &ds.ring[(ds.next-1-i+len(ds.ring))%len(ds.ring)]
 }
 
 // Recent returns up to limit deliveries, newest first; all if limit is less than 1.

@@ -49,9 +49,7 @@ func (e *environmentRoutes) getStatus(*call) (api.Status, error) {
 	st.Checks, st.Ready = runChecks(e.opts.Probes.Ready)
 	st.Problems = e.opts.Deliveries.Problems()
 	st.Problems = st.Problems[:min(len(st.Problems), shownProblems)]
-	if st.Queues == nil {
-		st.Queues = []api.Queue{}
-	}
+	st.Queues = notNull(st.Queues)
 
 	if e.opts.Views.Health != nil {
 		r := e.health()
@@ -82,9 +80,7 @@ func (e *environmentRoutes) environment() api.Status {
 
 func (e *environmentRoutes) health() health.Report {
 	r := e.opts.Views.Health()
-	if r.Causes == nil {
-		r.Causes = []string{}
-	}
+	r.Causes = notNull(r.Causes)
 	return r
 }
 
@@ -115,16 +111,14 @@ type probed struct {
 	Status string         `json:"status,omitempty"`
 	Ready  *bool          `json:"ready,omitempty"`
 	Checks []health.Check `json:"checks,omitempty"`
-	failed bool
+	failed bool           // the response has status 503
 }
 
-// The response to a probe has status 200 if all checks pass, otherwise 503. /livez does not check the queue or the app,
-// because a restart would not fix them.
-func probe(ask func() []health.Check) func(*call) (probed, error) {
+func probe(read func() []health.Check) func(*call) (probed, error) {
 	return func(c *call) (probed, error) {
-		checks, passed := runChecks(ask)
+		checks, passed := runChecks(read)
 		if !c.query.Has("verbose") {
-			checks = slices.DeleteFunc(checks, func(c health.Check) bool { return c.OK })
+			checks = slices.DeleteFunc(checks, func(one health.Check) bool { return one.OK })
 		}
 		answer := probed{Status: "ok", Checks: checks, failed: !passed}
 		if !passed {
@@ -134,8 +128,8 @@ func probe(ask func() []health.Check) func(*call) (probed, error) {
 	}
 }
 
-func probeReady(ask func() []health.Check) func(*call) (probed, error) {
-	run := probe(ask)
+func probeReady(read func() []health.Check) func(*call) (probed, error) {
+	run := probe(read)
 	return func(c *call) (probed, error) {
 		answer, err := run(c)
 		isReady := !answer.failed
@@ -145,15 +139,15 @@ func probeReady(ask func() []health.Check) func(*call) (probed, error) {
 	}
 }
 
-func runChecks(ask func() []health.Check) (checks []health.Check, passed bool) {
-	if ask != nil {
-		checks = slices.Clone(ask())
+func runChecks(read func() []health.Check) (checks []health.Check, passed bool) {
+	if read != nil {
+		checks = slices.Clone(read())
 	}
 	return checks, !slices.ContainsFunc(checks, func(c health.Check) bool { return !c.OK })
 }
 
 func (e *environmentRoutes) getDeliveries(c *call) (api.DeliveryList, error) {
-	limit, err := readLimit(c, api.DefaultDeliveries, 100)
+	limit, err := readLimit(c, api.DefaultDeliveries)
 	if err != nil {
 		return api.DeliveryList{}, err
 	}
@@ -169,8 +163,8 @@ func (e *environmentRoutes) getOutcome(c *call) (api.Delivery, error) {
 	}
 
 	found := foundID{id: c.id}
-	mayRead := wait == 0 && c.caller.may(api.ScopeRead)
-	if mayRead {
+	searches := wait == 0 && c.caller.may(api.ScopeRead)
+	if searches {
 		if found, err = e.fullID(c.ctx, c.id, searchTime(c.caller)); err != nil {
 			return api.Delivery{}, err
 		}
@@ -182,7 +176,7 @@ func (e *environmentRoutes) getOutcome(c *call) (api.Delivery, error) {
 	}
 
 	var ended ending
-	if mayRead && !d.Done() {
+	if searches && !d.Done() {
 		ended, err = e.endingOf(found.id)
 		if err != nil || ended.delivery.At.After(d.At) {
 			return ended.delivery, err
@@ -239,7 +233,7 @@ func (e *environmentRoutes) awaitAttempt(ctx context.Context, id string) (d api.
 	return e.opts.Deliveries.Wait(ctx, id)
 }
 
-// endingsSince is the start of the recorded endings, or zero if they were not searched.
+// endingsSince is the start of the recorded endings, or zero if there are none or they were not searched.
 func (e *environmentRoutes) unknownMessage(found foundID, endingsSince time.Time) error {
 	historyStart := cmp.Or(e.opts.Deliveries.Since(), e.environment().StartedAt)
 	if !endingsSince.IsZero() && endingsSince.Before(historyStart) {
@@ -264,7 +258,10 @@ func (e *environmentRoutes) whyUnknown(found foundID, historyStart time.Time) st
 	return isPast
 }
 
-const minIDStart = 4
+const (
+	minIDStart = 4
+	idLength   = len("00000000-0000-0000-0000-000000000000")
+)
 
 // If by is another instance, searchTime is shorter than that instance waits for the response.
 func searchTime(by caller) time.Duration {
@@ -283,7 +280,7 @@ type foundID struct {
 // fullID returns an error if the ID is ambiguous, or might be because not all messages were searched.
 func (e *environmentRoutes) fullID(ctx context.Context, start string, within time.Duration) (foundID, error) {
 	switch {
-	case len(start) >= len("00000000-0000-0000-0000-000000000000"):
+	case len(start) >= idLength:
 		return foundID{id: start}, nil
 	case len(start) < minIDStart:
 		return foundID{id: start, hint: "type the whole ID, or at least " + strconv.Itoa(minIDStart) + " characters of it"}, nil
@@ -435,14 +432,12 @@ func (e *environmentRoutes) drainFor(c *call, wait time.Duration) (api.Drained, 
 	ctx, cancel := e.bounded(c.ctx, wait)
 	defer cancel()
 	err := e.opts.Drain(ctx)
-	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+	if err != nil && errors.Is(err, ctx.Err()) {
 		return api.Drained{}, nil
 	}
 	return api.Drained{Drained: true}, err
 }
 
-// deploy's status is 200 after success, 422 if the deployment failed, 404 if the folder does not exist, and 409 if the
-// deployment could not start for another reason.
 func (e *environmentRoutes) deploy(c *call, body api.DeployRequest) (api.DeployResult, error) {
 	if body.Path != "" && !filepath.IsAbs(body.Path) {
 		return api.DeployResult{}, api.BadRequest("the path "+strconv.Quote(body.Path)+" is not absolute",
@@ -503,6 +498,5 @@ func reloadRefusal(err error) error {
 	case err == nil || errors.As(err, &own) || errors.As(err, &failed):
 		return deployRefusal(err)
 	}
-	return api.Conflict(err.Error(), "'tendril status' shows the processes and the deployment "+
-		"in progress")
+	return api.Conflict(err.Error(), "'tendril status' shows the processes and the deployment in progress")
 }

@@ -11,11 +11,7 @@ import (
 	"tendril/internal/observe/eventlog"
 )
 
-const (
-	maxShown = 1000
-	shown    = 100
-	maxMatch = 200
-)
+const maxMatch = 200
 
 // History holds recorded events, log lines and endings of messages; each may be nil. Without Events or Lines, their
 // route returns 409.
@@ -25,7 +21,6 @@ type History struct {
 	Endings *eventlog.Endings
 }
 
-// A stream starts after Last-Event-ID or ?after, or with the next event.
 func (h *History) events(c *call) (any, error) {
 	q, err := eventQuery(c)
 	if err != nil {
@@ -48,11 +43,13 @@ func (h *History) events(c *call) (any, error) {
 }
 
 func eventQuery(c *call) (q eventlog.Query, err error) {
-	q.Match = c.query.Get("match")
 	if text := c.query.Get("kind"); text != "" {
 		q.Kinds = strings.Split(text, ",")
 	}
 	if q.Range, err = readRange(c); err != nil {
+		return q, err
+	}
+	if q.Match, err = readMatch(c); err != nil {
 		return q, err
 	}
 
@@ -91,8 +88,10 @@ func (h *History) logs(c *call) (any, error) {
 
 func lineQuery(c *call) (q eventlog.LineQuery, err error) {
 	q.Process = c.query.Get("process")
-	q.Match = c.query.Get("match")
 	if q.Range, err = readRange(c); err != nil {
+		return q, err
+	}
+	if q.Match, err = readMatch(c); err != nil {
 		return q, err
 	}
 	if q.Until, err = readTime(c, "until"); err != nil {
@@ -117,20 +116,23 @@ func readTime(c *call, name string) (at time.Time, err error) {
 }
 
 func readRange(c *call) (in eventlog.Range, err error) {
-	if in.Limit, err = readLimit(c, maxShown, shown); err != nil {
+	if in.Limit, err = readLimit(c, maxLimit); err != nil {
 		return in, err
 	}
 	if in.After, err = readID(c, "after"); err != nil {
 		return in, err
 	}
-	if in.Before, err = readID(c, "before"); err != nil {
-		return in, err
-	}
-	if len(c.query.Get("match")) > maxMatch {
-		return in, api.BadRequest(`"match" is longer than `+strconv.Itoa(maxMatch)+" bytes", "shorten it")
-	}
 	in.Newest = c.query.Get("after") == ""
-	return in, nil
+	in.Before, err = readID(c, "before")
+	return in, err
+}
+
+func readMatch(c *call) (string, error) {
+	match := c.query.Get("match")
+	if len(match) > maxMatch {
+		return "", api.BadRequest(`"match" is longer than `+strconv.Itoa(maxMatch)+" bytes", "shorten it")
+	}
+	return match, nil
 }
 
 func readID(c *call, name string) (int64, error) {

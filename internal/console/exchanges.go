@@ -2,6 +2,7 @@ package console
 
 import (
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,7 +46,7 @@ func (ds *Deliveries) RecordsExchanges() bool {
 // AddExchange adds an exchange, evicting the oldest ones if a limit is exceeded.
 func (ds *Deliveries) AddExchange(one api.Exchange) {
 	one.BodySize = len(one.Body)
-	one.Body = one.Body[:min(len(one.Body), maxExchangeBody)]
+	one.Body = strings.Clone(one.Body[:min(len(one.Body), maxExchangeBody)]) // a slice would keep the whole body
 	x := &ds.exchanges
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -65,6 +66,9 @@ func TestExchangesAreBounded(t *testing.T) {
 	x, found := ds.Exchange("large" + strconv.Itoa(keptBytes/maxExchangeBody))
 	if !found || len(x.Body) != maxExchangeBody || x.BodySize != len(large) {
 		t.Errorf("%d of %d bytes, %v", len(x.Body), x.BodySize, found)
+	}
+	if unsafe.StringData(x.Body) == unsafe.StringData(large) {
+		t.Error("the whole body stays in memory")
 	}
 	if _, found := ds.Exchange("large0"); found || ds.exchanges.bytes > keptBytes {
 		t.Errorf("%d bytes are remembered", ds.exchanges.bytes)

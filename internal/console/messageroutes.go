@@ -34,8 +34,6 @@ func readSelection(c *call) (sel api.Selection, err error) {
 	return sel, err
 }
 
-func asksBodies(sel *api.Selection) bool { return sel.Match != "" || sel.Attribute != "" }
-
 const (
 	defaultCountWait = 60 * time.Millisecond     // short, because pages wait for the count
 	longestCountWait = api.MaxWait - time.Second // leaves time for the response

@@ -3,6 +3,7 @@ package console
 import (
 	"encoding/json"
 	"net/http"
+	"path"
 	"reflect"
 	"strings"
 	"time"
@@ -39,8 +40,9 @@ func openAPI(routes []route) any {
 				"token": object{"type": "http", "scheme": "bearer",
 					"description": "The owner's token, or one created with 'tendril tokens create'."},
 				"session": object{"type": "apiKey", "in": "cookie", "name": "tendril-9325",
-					"description": "The session opened by the link of 'tendril open'. Its name contains the " +
-						"console's port. Actions also carry its key in the header " + api.SessionKeyHeader + "."},
+					"description": "The session opened by the link of 'tendril open'. The cookie is named tendril-PORT, or " +
+						"tendril if the URL has no port; over HTTPS, the name starts with __Host-. Actions also carry the " +
+						"session's key in the header " + api.SessionKeyHeader + "."},
 			},
 		},
 	}
@@ -104,7 +106,7 @@ func content(schema object) object {
 
 type schemas struct {
 	named    map[string]object
-	optional bool
+	optional bool // no field is required, as in requests
 }
 
 func (s schemas) schemaOf(t reflect.Type) object {
@@ -152,7 +154,7 @@ func componentName(t reflect.Type) string {
 	if name := componentNames[t]; name != "" {
 		return name
 	}
-	pkg := t.PkgPath()[strings.LastIndexByte(t.PkgPath(), '/')+1:]
+	pkg := path.Base(t.PkgPath())
 	if pkg == "api" {
 		return t.Name()
 	}

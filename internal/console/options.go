@@ -22,8 +22,8 @@ type Options struct {
 	Probes   Probes
 	Views    Views
 	// Deploy replaces the app's running version with the folder or archive at an absolute path, or redeploys the
-	// current one if path is "". It returns once the previous version has stopped or, if versions are deployed to all
-	// instances, once that has started. Its ctx ends after [api.MaxDeploy] or when the server closes, not with the
+	// current one if path is "". It returns once the previous version has stopped or, if the deployment is to all
+	// instances, once it has started. Its ctx ends after [api.MaxDeploy] or when the server closes, not with the
 	// request. A failed deployment returns a [*api.DeployError]; an [*api.Error] is passed to the caller; any other
 	// error means that nothing was started. Nil means that the process runs no app.
 	Deploy func(ctx context.Context, path string) (api.DeployResult, error)

@@ -33,11 +33,7 @@ func (s *service) readPeer(c *call, id string) (any, error) {
 	query.Del(instanceQuery)
 	r := &api.Request{Pattern: c.route.pattern, Query: query}
 	for _, wildcard := range c.route.wildcards() {
-		name := c.name
-		if wildcard == "id" {
-			name = c.id
-		}
-		r.Names = append(r.Names, name)
+		r.Names = append(r.Names, *c.pathValue(wildcard))
 	}
 
 	if c.follows {
@@ -63,7 +59,7 @@ func (s *service) permitPeerRead(c *call, id string) *api.Error {
 	case !c.route.perInstance || c.caller.peer:
 		return api.BadRequest(c.route.pattern+" cannot be read from another instance",
 			"omit the parameter "+instanceQuery)
-	case c.caller.who == "" || !c.caller.may(api.ScopeRead): // others must not make this instance send requests
+	case !c.caller.may(api.ScopeRead): // others must not make this instance send requests
 		return api.Unauthorized("reading from another instance needs the scope read",
 			"use a token or a link with the scope "+api.ScopeRead)
 	}

@@ -132,7 +132,7 @@ func browseRequest(c *call) (req broker.BrowseRequest, err error) {
 	if req.State, err = parseState(c.query.Get("state")); err != nil {
 		return req, err
 	}
-	req.Limit, err = readLimit(c, 1000, 100)
+	req.Limit, err = readLimit(c, maxLimit)
 	return req, err
 }
 
@@ -159,7 +159,7 @@ func (q *queueRoutes) reasons(c *call) (api.ReasonList, error) {
 func (q *queueRoutes) create(c *call, body api.Creation) (api.Created, error) {
 	err := q.broker.CreateQueue(c.ctx, body.Name, body.Attributes, nil)
 	if err == nil {
-		c.name = body.Name
+		c.name = body.Name // the subject of the audited action
 	}
 	return api.Created{Name: body.Name, ARN: q.broker.ARN(body.Name)}, err
 }
@@ -248,10 +248,10 @@ func (q *queueRoutes) checkExists(name string) error {
 	return err
 }
 
-const confirmWait = 20 * time.Second
+const exactCountWait = 20 * time.Second
 
 func (q *queueRoutes) countMatching(c *call, filter *api.Selection) (int64, error) {
-	n, exact, err := q.broker.Queue(c.name).Count(c.ctx, *filter, confirmWait)
+	n, exact, err := q.broker.Queue(c.name).Count(c.ctx, *filter, exactCountWait)
 	if err != nil {
 		return 0, err
 	}
@@ -287,7 +287,7 @@ func (q *queueRoutes) deleteSelected(c *call, body api.Deletion) (api.Deleted, e
 }
 
 func maySelect(c *call, sel *api.Selection) error {
-	if !asksBodies(sel) || c.caller.may(api.ScopeRead) {
+	if sel.Match == "" && sel.Attribute == "" || c.caller.may(api.ScopeRead) {
 		return nil
 	}
 	return api.Forbidden("selecting messages by body or attribute needs the scope "+api.ScopeRead,

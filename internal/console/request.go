@@ -16,8 +16,10 @@ import (
 )
 
 const (
-	maxIDs    = 1000
-	maxReason = 200
+	maxIDs       = 1000
+	maxReason    = 200
+	maxLimit     = 1000
+	defaultLimit = 100
 	// The largest send has fewer than a thousand JSON values, and the largest selection a thousand IDs.
 	maxValues = 10_000
 )
@@ -58,8 +60,6 @@ func (b httpBody) extendDeadlines(span time.Duration) {
 	_ = rc.SetWriteDeadline(until)
 }
 
-func (b httpBody) read(into any) error { return readBody(b.r, into) }
-
 func checkBody(body any) error {
 	switch b := body.(type) {
 	case *api.Reason:
@@ -84,9 +84,9 @@ func checkBody(body any) error {
 	return nil
 }
 
-func readBody(r *http.Request, into any) error {
+func (b httpBody) read(into any) error {
 	var body bytes.Buffer
-	_, err := body.ReadFrom(r.Body)
+	_, err := body.ReadFrom(b.r.Body)
 	var tooLarge *http.MaxBytesError
 	var throttled *queue.Error
 	switch {
@@ -198,10 +198,10 @@ func checkSelection(sel *api.Selection) error {
 	return nil
 }
 
-func readLimit(c *call, most, fallback int) (int, error) {
+func readLimit(c *call, most int) (int, error) {
 	text := c.query.Get("limit")
 	if text == "" {
-		return fallback, nil
+		return defaultLimit, nil
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > most {

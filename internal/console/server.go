@@ -42,7 +42,7 @@ func New(opts *Options) *Server {
 	s.opts.Deliveries = cmp.Or(s.opts.Deliveries, &Deliveries{})
 	s.tokens.Dir, s.tokens.Log = s.opts.Access.TokenDir, s.opts.Logger
 
-	s.service = &service{opts: s.opts, log: s.opts.Logger, routes: map[string]*route{}}
+	s.service = &service{opts: s.opts, routes: map[string]*route{}}
 	for _, rt := range s.routes() {
 		s.service.routes[rt.pattern] = &rt
 		s.mux.HandleFunc(rt.pattern, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, &rt) })
@@ -109,8 +109,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, refusal *api.Err
 	writeJSON(w, refusal.Status, refusal)
 }
 
-// isForPage reports whether a request is for a page. Paths that look like API routes or probes are not, so programs get
-// JSON errors.
+// isForPage excludes paths that look like API routes or probes, so that programs get JSON errors.
 func isForPage(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodPost:
@@ -181,7 +180,6 @@ func HTTPServer(h http.Handler) *http.Server {
 	}
 }
 
-// The console never sends Access-Control headers.
 func setSecurityHeaders(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")

@@ -3,7 +3,6 @@ package console
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
@@ -18,7 +17,6 @@ import (
 // service answers both HTTP requests and pages, so that both have the same permissions.
 type service struct {
 	opts    *Options
-	log     *slog.Logger
 	auditor auditor
 	routes  map[string]*route
 }
@@ -37,26 +35,34 @@ type call struct {
 	lastEventID string
 }
 
+// pathValue returns the field for a wildcard of the route's pattern.
+func (c *call) pathValue(wildcard string) *string {
+	if wildcard == "id" {
+		return &c.id
+	}
+	return &c.name
+}
+
 type body interface {
+	// accept checks the request's headers and, for a slow route, extends its deadlines.
 	accept(*route) error
 	read(into any) error
 }
 
 func (s *service) answer(c *call) (any, *api.Error) {
 	answer, err := s.handle(c)
-	// Programs send too many messages to log them all.
-	isRecorded := c.route.kind.acts() && (c.route.kind != produce || !c.caller.bearer)
+	var refusal *api.Error
 	if err != nil {
-		refusal := c.refusal(err)
-		if isRecorded {
-			s.recordAct(c, refusal, answer)
-		}
+		refusal = c.refusal(err)
+	}
+	// Programs send too many messages to record them all.
+	if c.route.kind.acts() && (c.route.kind != produce || !c.caller.bearer) {
+		s.recordAct(c, refusal, answer)
+	}
+	if refusal != nil {
 		return nil, refusal
 	}
 
-	if isRecorded {
-		s.recordAct(c, nil, answer)
-	}
 	if c.route.kind == bodies {
 		answer = s.hideOrRecordBodies(c, answer)
 	}
@@ -125,12 +131,7 @@ func (p inProcess) Answer(ctx context.Context, r *api.Request, into any) error {
 	c.query = r.Query
 	c.body = typedBody{r.Body}
 	for i, wildcard := range c.route.wildcards() {
-		switch wildcard {
-		case "name":
-			c.name = r.Names[i]
-		case "id":
-			c.id = r.Names[i]
-		}
+		*c.pathValue(wildcard) = r.Names[i]
 	}
 
 	answer, refusal := p.server.service.answer(c)

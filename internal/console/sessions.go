@@ -32,6 +32,8 @@ type sessions struct {
 
 type digest = [sha256.Size]byte
 
+func digestOf(secret string) digest { return sha256.Sum256([]byte(secret)) }
+
 type grant struct {
 	who    string
 	scopes []string
@@ -58,9 +60,8 @@ func (s *sessions) newCode(scopes []string) string {
 func (s *sessions) openWith(code string) (opened openedSession, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := sha256.Sum256([]byte(code))
-	g, ok := s.codes[key]
-	delete(s.codes, key)
+	g, ok := s.codes[digestOf(code)]
+	delete(s.codes, digestOf(code))
 	if !ok || !time.Now().Before(g.until) {
 		return openedSession{}, false
 	}
@@ -69,7 +70,7 @@ func (s *sessions) openWith(code string) (opened openedSession, ok bool) {
 	opened = openedSession{who: fmt.Sprintf("session %d", s.serial), secret: api.NewToken(), key: rand.Text()}
 	g.who = opened.who
 	g.until = time.Now().Add(sessionLifetime)
-	g.key = sha256.Sum256([]byte(opened.key))
+	g.key = digestOf(opened.key)
 	s.open = putGrant(s.open, maxSessions, opened.secret, g)
 	return opened, true
 }
@@ -87,7 +88,7 @@ func putGrant(m map[digest]grant, most int, secret string, g grant) map[digest]g
 	if len(m) >= most {
 		delete(m, firstToExpire(m))
 	}
-	m[sha256.Sum256([]byte(secret))] = g
+	m[digestOf(secret)] = g
 	return m
 }
 
@@ -98,21 +99,21 @@ func firstToExpire(m map[digest]grant) digest {
 func (s *sessions) findAndRenew(secret string) (grant, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := sha256.Sum256([]byte(secret))
-	g, ok := s.open[key]
+	id := digestOf(secret)
+	g, ok := s.open[id]
 	if !ok || !time.Now().Before(g.until) {
-		delete(s.open, key)
+		delete(s.open, id)
 		return grant{}, false
 	}
 	g.until = time.Now().Add(sessionLifetime)
-	s.open[key] = g
+	s.open[id] = g
 	return g, true
 }
 
 func (s *sessions) end(secret string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.open, sha256.Sum256([]byte(secret)))
+	delete(s.open, digestOf(secret))
 }
 
 // cookieName includes the port, because browsers share cookies between ports. Over TLS, the prefix binds the cookie to

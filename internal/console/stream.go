@@ -47,8 +47,9 @@ func isStream(r *http.Request) bool {
 	return false
 }
 
-func newStream(c *call, newest int64, changed func() <-chan struct{}, read func(eventlog.Range) ([]entry, error)) (any,
-	error) {
+// newStream returns a stream that starts after Last-Event-ID or ?after, or with the next entry.
+func newStream(c *call, newest int64, changed func() <-chan struct{},
+	read func(eventlog.Range) ([]entry, error)) (any, error) {
 	s := &stream{after: newest, changed: changed, read: read}
 	text := cmp.Or(c.lastEventID, c.query.Get("after"))
 	if text == "" {
@@ -66,9 +67,9 @@ func newStream(c *call, newest int64, changed func() <-chan struct{}, read func(
 
 type streams struct{ open atomic.Int64 }
 
-func (c *streams) send(w http.ResponseWriter, r *http.Request, s *stream, closed context.Context) {
-	defer c.open.Add(-1)
-	if c.open.Add(1) > maxStreams {
+func (all *streams) send(w http.ResponseWriter, r *http.Request, s *stream, closed context.Context) {
+	defer all.open.Add(-1)
+	if all.open.Add(1) > maxStreams {
 		w.Header().Set("Retry-After", "10")
 		writeJSON(w, http.StatusServiceUnavailable, api.NewError(http.StatusServiceUnavailable,
 			strconv.Itoa(maxStreams)+" streams are open already", "close one, or omit Accept: text/event-stream"))
@@ -157,20 +158,24 @@ func AppendEvent(to []byte, id int64, text []byte) []byte {
 	to = append(to, "id: "...)
 	to = strconv.AppendInt(to, id, 10)
 	to = append(to, '\n')
-	for rest := text; ; {
-		end := bytes.IndexAny(rest, "\r\n")
-		if end < 0 {
-			end = len(rest)
-		}
+	for more := true; more; {
+		var line []byte
+		line, text, more = cutLine(text)
 		to = append(to, "data: "...)
-		to = append(to, rest[:end]...)
+		to = append(to, line...)
 		to = append(to, '\n')
-		if end == len(rest) {
-			return append(to, '\n')
-		}
-		if next := end + 1; rest[end] == '\r' && next < len(rest) && rest[next] == '\n' {
-			end = next
-		}
-		rest = rest[end+1:]
 	}
+	return append(to, '\n')
+}
+
+func cutLine(text []byte) (line, rest []byte, found bool) {
+	end := bytes.IndexAny(text, "\r\n")
+	if end < 0 {
+		return text, nil, false
+	}
+	line, rest = text[:end], text[end:]
+	if next, isCRLF := bytes.CutPrefix(rest, []byte("\r\n")); isCRLF {
+		return line, next, true
+	}
+	return line, rest[1:], true
 }

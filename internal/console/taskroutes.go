@@ -24,7 +24,7 @@ func (t *taskRoutes) list(*call) (api.TasksStatus, error) {
 }
 
 func (t *taskRoutes) history(c *call) (api.RunList, error) {
-	limit, err := readLimit(c, 1000, 100)
+	limit, err := readLimit(c, maxLimit)
 	if err != nil {
 		return api.RunList{}, err
 	}

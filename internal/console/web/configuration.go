@@ -57,7 +57,7 @@ type settingRow struct {
 	FieldFor string
 	Units    string
 	InForce  string // current value, if the file's value applies only after a restart
-	Removes  bool // the option can be removed from the file or registry
+	Removes  bool   // the option can be removed from the file or registry
 	Problems []api.Detail
 }
 
