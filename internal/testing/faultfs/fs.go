@@ -185,12 +185,12 @@ func (f *FS) SetFail(fail func(op, path string, n int) int32) {
 // library's memory, and functions are called through pointers.
 
 // registered is keyed by the C addresses that SQLite passes.
-var registered struct {
+var registered = struct {
 	sync.Mutex
 	systems map[uintptr]system
 	files   map[uintptr]*faultFile
-	methods map[uintptr]uintptr
-}
+	methods map[uintptr]uintptr // from original tables to those of replaceMethods
+}{systems: map[uintptr]system{}, files: map[uintptr]*faultFile{}, methods: map[uintptr]uintptr{}}
 
 // open belongs to the underlying file system.
 type system struct {
@@ -233,30 +233,24 @@ func NewDefault(t testing.TB) *FS {
 
 func register(t testing.TB, asDefault int32) *FS {
 	t.Helper()
-	tls := libc.NewTLS()
-	sqlite3.Xsqlite3_initialize(tls)
 	f := &FS{name: strings.ReplaceAll(t.Name(), "/", "-") + "-faults", syncs: map[string]int{},
 		disk: map[string]*shadow{}}
-	size := unsafe.Sizeof(sqlite3.Tsqlite3_vfs{})
-	vfs := libc.Xcalloc(tls, 1, libc.Tsize_t(size))
-	ordinary := at[sqlite3.Tsqlite3_vfs](sqlite3.Xsqlite3_vfs_find(tls, 0))
-	*at[sqlite3.Tsqlite3_vfs](vfs) = *ordinary
+	tls := libc.NewTLS()
 	name, err := libc.CString(f.name)
 	if err != nil {
 		t.Fatal(err)
 	}
 
+	sqlite3.Xsqlite3_initialize(tls)
+	ordinary := at[sqlite3.Tsqlite3_vfs](sqlite3.Xsqlite3_vfs_find(tls, 0))
+	vfs := libc.Xcalloc(tls, 1, libc.Tsize_t(unsafe.Sizeof(*ordinary)))
 	table := at[sqlite3.Tsqlite3_vfs](vfs)
+	*table = *ordinary
 	table.FzName = name
 	table.FpNext = 0
 	table.FxOpen = pointer[openFunc](faultOpen)
-	registered.Lock()
-	if registered.systems == nil {
-		registered.systems = map[uintptr]system{}
-		registered.files = map[uintptr]*faultFile{}
-		registered.methods = map[uintptr]uintptr{}
-	}
 
+	registered.Lock()
 	registered.systems[vfs] = system{f, ordinary.FxOpen}
 	registered.Unlock()
 	if rc := sqlite3.Xsqlite3_vfs_register(tls, vfs, asDefault); rc != sqlite3.SQLITE_OK {
@@ -277,25 +271,25 @@ func register(t testing.TB, asDefault int32) *FS {
 
 func faultOpen(tls *libc.TLS, vfs, name, file uintptr, flags int32, out uintptr) int32 {
 	registered.Lock()
-	fs := registered.systems[vfs]
+	s := registered.systems[vfs]
 	registered.Unlock()
 	path := ""
 	if name != 0 {
 		path = libc.GoString(name)
 	}
 
-	if rc := fs.fs.before("open", path); rc != sqlite3.SQLITE_OK {
-		*at[uintptr](file) = 0
+	if rc := s.fs.before("open", path); rc != sqlite3.SQLITE_OK {
+		*at[uintptr](file) = 0 // tells SQLite not to close the file
 		return rc
 	}
 
-	fs.fs.opening(path)
-	rc := function[openFunc](fs.open)(tls, vfs, name, file, flags, out)
+	s.fs.opening(path)
+	rc := function[openFunc](s.open)(tls, vfs, name, file, flags, out)
 	if rc == sqlite3.SQLITE_OK {
 		methods := *at[uintptr](file)
 		registered.Lock()
 		defer registered.Unlock()
-		registered.files[file] = &faultFile{fs.fs, path, at[sqlite3.Tsqlite3_io_methods](methods)}
+		registered.files[file] = &faultFile{s.fs, path, at[sqlite3.Tsqlite3_io_methods](methods)}
 		*at[uintptr](file) = replaceMethods(tls, methods)
 	}
 	return rc
