@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -156,13 +157,14 @@ func (r *run) countDestination(ctx context.Context) (int, error) {
 }
 
 const (
-	perCall = queue.MaxBatch
-	poll    = time.Second
+	pollInterval = time.Second
+	// After emptyTakes in a row, a source without an exact count is empty.
+	emptyTakes = 3
 )
 
 // Messages may stay in flight, so moveAll gives up after Options.Wait without progress.
 func (r *run) moveAll(ctx context.Context) error {
-	n := perCall * max(1, r.options.Concurrency)
+	n := queue.MaxBatch * max(1, r.options.Concurrency)
 	idleSince := time.Now()
 	empty := 0
 	for {
@@ -188,7 +190,8 @@ func (r *run) moveAll(ctx context.Context) error {
 			return err
 		}
 		empty++
-		if left.Total() <= len(r.skipped) && (empty > 2 || r.options.SourceExact) {
+		hasMore := left.Total() > len(r.skipped)
+		if !hasMore && (empty >= emptyTakes || r.options.SourceExact) {
 			return nil
 		}
 
@@ -196,11 +199,11 @@ func (r *run) moveAll(ctx context.Context) error {
 		if r.gaveUp {
 			return nil
 		}
-		if r.options.Waiting != nil && left.Total() > len(r.skipped) {
+		if hasMore && r.options.Waiting != nil {
 			r.options.Waiting(left)
 		}
 
-		if err := pause(ctx, poll); err != nil {
+		if err := pause(ctx, pollInterval); err != nil {
 			return err
 		}
 		clear(r.waiting)
@@ -287,10 +290,11 @@ func (r *run) sendInOrder(ctx context.Context, items []Item) error {
 		var round, rest []Item
 		groups := map[string]bool{}
 		for _, it := range items {
+			fits := batchLength(append(round, it)) > len(round)
 			switch group := it.Message.GroupID; {
 			case r.blocked[group]:
 				r.skip(&it, Behind)
-			case groups[group] || len(round) == perCall || totalSize(round)+it.Message.Size() > maxBytes && len(round) > 0:
+			case groups[group] || !fits:
 				groups[group] = true
 				rest = append(rest, it)
 			default:
@@ -309,20 +313,12 @@ func (r *run) sendInOrder(ctx context.Context, items []Item) error {
 	return nil
 }
 
-const maxBytes = 1 << 20
-
-func totalSize(items []Item) (n int) {
-	for i := range items {
-		n += items[i].Message.Size()
-	}
-	return n
-}
-
+// batchLength returns how many of the first items fit in a batch, at least 1.
 func batchLength(items []Item) int {
 	n, bytes := 0, 0
-	for n < len(items) && n < perCall {
+	for n < len(items) && n < queue.MaxBatch {
 		bytes += items[n].Message.Size()
-		if bytes > maxBytes && n > 0 {
+		if bytes > queue.MaxMessageSize && n > 0 {
 			break
 		}
 		n++
@@ -332,10 +328,7 @@ func batchLength(items []Item) int {
 
 // If a delete fails temporarily, the message is taken again and then found in the journal.
 func (r *run) deleteAtSource(ctx context.Context, items []Item) error {
-	for len(items) > 0 {
-		batch := items[:min(perCall, len(items))]
-		items = items[len(batch):]
-
+	for batch := range slices.Chunk(items, queue.MaxBatch) {
 		errs := r.from.Delete(ctx, batch)
 		failed := 0
 		var cause error

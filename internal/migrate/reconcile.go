@@ -89,7 +89,7 @@ func (r *run) finish(ctx context.Context, settle bool) error {
 			return nil
 		}
 
-		if err := pause(ctx, 5*poll); err != nil {
+		if err := pause(ctx, 5*pollInterval); err != nil {
 			return err
 		}
 	}
@@ -114,7 +114,7 @@ func (r *run) compareCounts(ctx context.Context) (err error) {
 	return err
 }
 
-// Reconcile compares the counts. uncertain is the number of messages with an unknown outcome. Only a standard queue may
+// Reconcile compares the counts, and sets Deleted, Arrived and Problems. uncertain is the number of messages with an unknown outcome. Only a standard queue may
 // have copies of resent messages.
 //
 //	before + arrived = sent + left                      at the source

@@ -78,7 +78,7 @@ func TestMessagesThatFailForNowAreSentAgain(t *testing.T) {
 }
 
 func TestErrorThatStaysEndsTheRun(t *testing.T) {
-	for code, calls := range map[string]int{queue.CodeAccessDenied: 1, queue.CodeRequestThrottled: retries + 1} {
+	for code, calls := range map[string]int{queue.CodeAccessDenied: 1, queue.CodeRequestThrottled: maxSendRetries + 1} {
 		synctest.Test(t, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "j")
 			from, to := newFake(false, numbered("a", 5)...), newFake(false)

@@ -12,7 +12,7 @@ import (
 	"tendril/queue"
 )
 
-const retries = 6
+const maxSendRetries = 6
 
 func (r *run) sendBatch(ctx context.Context, items []Item) error {
 	items, err := r.resolveUncertain(ctx, items)
@@ -29,21 +29,17 @@ func (r *run) sendBatch(ctx context.Context, items []Item) error {
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case try == retries || !isTemporary(cause):
+		case try == maxSendRetries || !isTemporary(cause):
 			return fmt.Errorf("sending %d messages: %w", len(again), cause)
 		}
 
 		if err := pause(ctx, time.Second<<min(try, 4)); err != nil {
 			return err
 		}
-		if r.options.FIFO {
-			// The deduplication interval may have passed by now.
-			again, err = r.resolveUncertain(ctx, again)
-			if err != nil {
-				return err
-			}
+		// The deduplication interval may have passed by now.
+		if items, err = r.resolveUncertain(ctx, again); err != nil {
+			return err
 		}
-		items = again
 	}
 	return nil
 }
