@@ -12,7 +12,7 @@ const MaxPath = 2048
 
 var errTooLong = fmt.Errorf("it is longer than %d bytes", MaxPath)
 
-const maxDecoding = 5
+const maxNestedEscapes = 5
 
 // ParsePath validates an untrusted path and optional query, such as a periodic task's url, and returns the request
 // target. The path starts with one slash and has no fragment, double slash, backslash, dot-dot segment or control
@@ -57,7 +57,7 @@ func decodePath(path string) (string, error) {
 	}
 
 	deeper := decoded
-	for range maxDecoding {
+	for range maxNestedEscapes {
 		if err := checkPath(deeper); err != nil {
 			return "", fmt.Errorf("%w once decoded", err)
 		}

@@ -151,17 +151,16 @@ func (e *checkRun) fifo(more attrs, msgs ...queue.Outgoing) Queue {
 	return e.create(a, msgs...)
 }
 
-// most is the maxReceiveCount.
-func (e *checkRun) withDeadLetterQueue(most string, more attrs, msgs ...queue.Outgoing) (q, dead Queue) {
+func (e *checkRun) withDeadLetterQueue(maxReceives string, more attrs, msgs ...queue.Outgoing) (q, dead Queue) {
 	dead = e.create(more)
-	a := attrs{"RedrivePolicy": e.policy(dead, most)}
+	a := attrs{"RedrivePolicy": e.policy(dead, maxReceives)}
 	maps.Copy(a, more)
 	return e.create(a, msgs...), dead
 }
 
-// most is inserted unchanged and may be invalid.
-func (e *checkRun) policy(dead Queue, most string) string {
-	return fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%s}`, e.attribute(dead, "QueueArn"), most)
+// maxReceives is inserted unchanged and may be invalid.
+func (e *checkRun) policy(dead Queue, maxReceives string) string {
+	return fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%s}`, e.attribute(dead, "QueueArn"), maxReceives)
 }
 
 func (e *checkRun) attributes(q Queue) attrs {

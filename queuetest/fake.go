@@ -102,7 +102,11 @@ func (f *Fake) addOpen(n int) int {
 }
 
 // OpenReceives returns the number of receives in progress.
-func (f *Fake) OpenReceives() int { return f.addOpen(0) }
+func (f *Fake) OpenReceives() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.open
+}
 
 // StaleChanges counts visibility changes with an outdated receipt handle or after the visibility timeout, except
 // of deleted messages. On a standard SQS queue, they could affect another consumer's receive.
