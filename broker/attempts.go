@@ -67,10 +67,7 @@ func (b *Broker) RecordAttempt(name, messageID string, a Attempt) {
 		return
 	}
 	q, err := b.live(name)
-	if err != nil {
-		return
-	}
-	if b.background.closing.Load() {
+	if err != nil || b.background.closing.Load() {
 		return
 	}
 
@@ -79,7 +76,7 @@ func (b *Broker) RecordAttempt(name, messageID string, a Attempt) {
 	q.mu.Lock()
 	if m := q.index.held[origin]; m != nil && !m.claimed {
 		it.originalQueue = q
-		it.receipt = m.receiptRow(q.broker.clock)
+		it.receipt = m.receiptRow(b.clock)
 		it.hasEarlier = m.failed
 		m.stored = true
 		m.failed = true
@@ -103,11 +100,11 @@ type attemptLog struct {
 	b             *Broker
 	mu            sync.Mutex
 	pending       []pendingAttempt
-	submitted     int
+	submitted     int // attempts in requests of the writer
 	alarm         alarm
 	dropped       int
 	droppedLogged time.Time
-	latest        struct {
+	latest        struct { // for reasonOf, because failures often repeat
 		attempt Attempt
 		reason  string
 	}
@@ -140,7 +137,7 @@ func (l *attemptLog) add(it pendingAttempt) {
 	case len(l.pending) >= attemptBatch:
 		l.submit()
 	case len(l.pending) == 1:
-		l.alarm.set(1, attemptLinger)
+		l.alarm.setUnlessSet(attemptLinger)
 	}
 }
 
@@ -153,7 +150,6 @@ func (l *attemptLog) flush() {
 // The caller must hold l.mu.
 func (l *attemptLog) submit() {
 	l.alarm.stop()
-	l.alarm.at = 0
 	if len(l.pending) == 0 {
 		return
 	}
@@ -273,7 +269,7 @@ func (t *tx) writeInAnyQueue(it *pendingAttempt) {
 	}
 	if !m.moved && !m.received {
 		if it.originalQueue == nil {
-			return
+			return // a delete would leave the attempts, as there is no receipt to write
 		}
 		t.writeReceipt(it)
 	}

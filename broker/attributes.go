@@ -77,8 +77,8 @@ func (t *tx) changeDelays(q *liveQueue, delay time.Duration) {
 	// Earlier messages are so old that no delay hides them.
 	lastVisible := t.integer(`SELECT max(id) FROM messages WHERE id > ? AND id <= ? AND sent < ?`, low,
 		q.index.high(), stamp()-maxDelay.Milliseconds())
-	t.exec(`UPDATE messages SET due = (sent + ? + 9) / 10 * 10 WHERE id > ? AND id <= ?`,
-		orNull(delay.Milliseconds()), max(low, lastVisible), q.index.high())
+	t.exec(`UPDATE messages SET due = (sent + ?1 + ?2 - 1) / ?2 * ?2 WHERE id > ?3 AND id <= ?4`,
+		orNull(delay.Milliseconds()), int64(delayGrid), max(low, lastVisible), q.index.high())
 }
 
 func (q *liveQueue) publishSettings(attributes map[string]string, old *settings, set settings, now int64) {
@@ -98,12 +98,13 @@ func (q *liveQueue) publishSettings(attributes map[string]string, old *settings,
 	}
 }
 
-// restartRetention makes expired messages within the new retention period deliverable. The caller must hold the lock.
+// restartRetention applies a changed retention period: it removes expired messages, and makes others deliverable that
+// were skipped as expired. The caller must hold the lock.
 func (q *liveQueue) restartRetention() {
 	q.index.cutoff = 0
 	q.index.resetWindow()
 	for _, m := range q.index.held {
-		if !m.inFlight && m.idle() {
+		if !m.inFlight && m.eligible() {
 			q.index.order.requeue(m)
 		}
 	}

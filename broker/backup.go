@@ -34,7 +34,7 @@ func Inspect(dir string) (queues []StoredQueue, err error) {
 	if sizeOf(path) <= 0 {
 		return nil, nil
 	}
-	c, err := openOther(path)
+	c, err := openDatabase(path)
 	if err != nil {
 		return nil, adviseRestore(dir, err)
 	}
@@ -61,7 +61,8 @@ func Backup(dir, file string) ([]StoredQueue, error) {
 	return queues, adviseRestore(dir, err)
 }
 
-// afterBackup prevents the reuse of message IDs and receipt handles that were issued after the backup.
+// afterBackup prevents the reuse of message IDs and receipt handles issued since the backup. It skips a million openings,
+// 1,000 queues, and 67,108,864 messages per queue.
 const afterBackup = `UPDATE meta SET value = value + 1000000 WHERE name = 'epoch';
 	UPDATE meta SET value = value + 1000 WHERE name = 'queues';
 	UPDATE counters SET next = next + 67108864 WHERE queue <> 0;`
@@ -119,7 +120,7 @@ func setAside(dir string) error {
 }
 
 func copyDatabase(from, to, script string) (queues []StoredQueue, err error) {
-	source, err := openOther(from)
+	source, err := openDatabase(from)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +157,7 @@ func fillCopy(f *os.File, source *conn, script string) ([]StoredQueue, error) {
 }
 
 func verifyCopy(path, script string) (queues []StoredQueue, err error) {
-	c, err := openOther(path)
+	c, err := openDatabase(path)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +170,8 @@ func verifyCopy(path, script string) (queues []StoredQueue, err error) {
 	return queues, errors.Join(err, c.close())
 }
 
-func openOther(path string) (*conn, error) {
+// openDatabase opens a database that another process may use, without upgrading it.
+func openDatabase(path string) (*conn, error) {
 	if err := datadir.CheckFile(path); err != nil {
 		return nil, err
 	}
@@ -189,27 +191,27 @@ func openOther(path string) (*conn, error) {
 	return c, nil
 }
 
-func (c *conn) storedQueues(verify bool) (queues []StoredQueue, err error) {
+func (c *conn) storedQueues(countDamaged bool) (queues []StoredQueue, err error) {
 	counted, err := readCounters(c)
 	if err != nil {
 		return nil, err
 	}
 
-	place := map[int64]int{}
+	index := map[int64]int{} // in queues, by number
 	err = c.query(func(row row) {
 		k := counted[row.int(0)]
-		place[row.int(0)] = len(queues)
+		index[row.int(0)] = len(queues)
 		queues = append(queues, StoredQueue{Name: row.text(1), Messages: k.live()})
 	}, `SELECT number, name FROM queues ORDER BY name`)
-	if err != nil || !verify {
+	if err != nil || !countDamaged {
 		return queues, err
 	}
 
 	return queues, c.eachRecord(func(r *record) {
 		number := r.key >> seqBits
-		i, found := place[number]
+		i, found := index[number]
 		if found && keySeq(r.key) > counted[number].floor && r.isDamaged() {
 			queues[i].Damaged++
 		}
-	}, `SELECT `+allColumns+` FROM messages`)
+	}, allColumns, `true`)
 }

@@ -66,7 +66,7 @@ func TestReaderInAnotherProcessDoesNotBlockTheWriter(t *testing.T) {
 	b := openDir(t, dir, quiet())
 	q := create(t, b, "work", nil)
 	send(t, q, body("first")...)
-	reader, err := openOther(filepath.Join(dir, databaseName))
+	reader, err := openDatabase(filepath.Join(dir, databaseName))
 	if err != nil {
 		t.Fatal(err)
 	}

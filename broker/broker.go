@@ -61,6 +61,10 @@ func (c Cause) counter(k *counters) *int64 {
 		return &k.Done
 	case CauseExpired:
 		return &k.Expired
+	case CauseDeadLettered:
+		return &k.DeadLettered
+	case CauseMoved:
+		return &k.MovedOut
 	}
 	return &k.Purged
 }

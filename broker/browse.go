@@ -173,7 +173,7 @@ func (b *Broker) Message(ctx context.Context, name, id string) (Stored, error) {
 	err = b.read(func(c *conn) error {
 		key, err := q.index.keyOf(c, id)
 		if err == nil {
-			found, err = c.records(`SELECT `+browsedColumns+` FROM messages WHERE id = ?`, key)
+			found, err = c.records(browsedColumns, `id = ?`, key)
 		}
 		return err
 	})
@@ -189,6 +189,7 @@ func (b *Broker) Message(ctx context.Context, name, id string) (Stored, error) {
 	return Stored{}, errNoMessage(name, id)
 }
 
+// keyOf returns 0 if the message is missing.
 func (x *index) keyOf(c *conn, id string) (key int64, err error) {
 	origin, ok := x.broker.seal.origin(strings.TrimSpace(id))
 	if !ok {

@@ -166,7 +166,7 @@ func TestStoredPoliciesLoseOtherMembers(t *testing.T) {
 	create(t, b, "dead", nil)
 	closeBroker(t, b)
 	target := `{"deadLetterTargetArn":"` + b.ARN("dead") + `"`
-	c, err := openOther(filepath.Join(dir, databaseName))
+	c, err := openDatabase(filepath.Join(dir, databaseName))
 	if err != nil {
 		t.Fatal(err)
 	}

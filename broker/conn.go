@@ -50,11 +50,11 @@ func (c *conn) script(text string) error {
 }
 
 func (c *conn) exec(text string, args ...any) (int64, error) {
-	s, err := c.prepare(text, args)
+	s, err := c.prepare(text)
 	if err != nil {
 		return 0, err
 	}
-	result, err := s.(driver.StmtExecContext).ExecContext(context.Background(), c.args)
+	result, err := s.(driver.StmtExecContext).ExecContext(context.Background(), c.ordinal(args))
 	if err != nil {
 		return 0, err
 	}
@@ -79,13 +79,13 @@ func (r row) bytes(i int) []byte {
 	return b
 }
 
-// query calls each for every row, which is valid only during the call.
+// query calls each for every row, which is valid only during the call. each must not use c.
 func (c *conn) query(each func(row row), text string, args ...any) error {
-	s, err := c.prepare(text, args)
+	s, err := c.prepare(text)
 	if err != nil {
 		return err
 	}
-	rows, err := s.(driver.StmtQueryContext).QueryContext(context.Background(), c.args)
+	rows, err := s.(driver.StmtQueryContext).QueryContext(context.Background(), c.ordinal(args))
 	if err != nil {
 		return err
 	}
@@ -114,11 +114,16 @@ func (c *conn) exists(key int64) (bool, error) {
 	return n > 0, err
 }
 
-func (c *conn) prepare(text string, args []any) (driver.Stmt, error) {
+// The result is valid until the next call.
+func (c *conn) ordinal(args []any) []driver.NamedValue {
 	c.args = c.args[:0]
 	for i, v := range args {
 		c.args = append(c.args, driver.NamedValue{Ordinal: i + 1, Value: v})
 	}
+	return c.args
+}
+
+func (c *conn) prepare(text string) (driver.Stmt, error) {
 	if s := c.stmts[text]; s != nil {
 		return s, nil
 	}

@@ -39,7 +39,7 @@ func (q *liveQueue) withhold(r *record) {
 
 func (x *index) holdUnreceived(r *record) *message {
 	m := x.newMessage(r)
-	x.drop(m)
+	x.dropContent(m)
 	m.epoch = x.broker.epoch
 	x.held[r.key] = m
 	x.resetWindow() // the window may contain it
@@ -58,10 +58,13 @@ func (q *liveQueue) withholdDamaged(messages []*message) (intact []*message, err
 			if r.isDamaged() {
 				damaged[r.key] = r
 			}
-		}, `SELECT `+allColumns+` FROM messages WHERE id IN (SELECT value FROM json_each(?))`, string(rawJSON(keys)))
+		}, allColumns, `id IN (SELECT value FROM json_each(?))`, string(rawJSON(keys)))
 	})
-	if err != nil || len(damaged) == 0 {
-		return messages, err
+	if err != nil {
+		return nil, err
+	}
+	if len(damaged) == 0 {
+		return messages, nil
 	}
 
 	var rejected []*message

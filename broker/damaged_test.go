@@ -18,7 +18,7 @@ import (
 
 func spoil(t *testing.T, dir, body string) {
 	t.Helper()
-	c, err := openOther(filepath.Join(dir, databaseName))
+	c, err := openDatabase(filepath.Join(dir, databaseName))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func meetDamaged(t *testing.T, dir, name, found string, attributes map[string]st
 func spoilTable(t *testing.T, dir, name string) {
 	t.Helper()
 	path := filepath.Join(dir, databaseName)
-	c, err := openOther(path)
+	c, err := openDatabase(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,22 +12,24 @@ type transfer struct {
 	ctx   context.Context // only for its values
 	from  *liveQueue
 	items []*transferItem
-	dead  bool
+	cause Cause // CauseDeadLettered or CauseMoved
 }
 
-func (t *transfer) moved() []*transferItem {
+func (t *transfer) isDeadLettering() bool { return t.cause == CauseDeadLettered }
+
+func (t *transfer) movedItems() []*transferItem {
 	return slices.DeleteFunc(slices.Clone(t.items), func(it *transferItem) bool { return !it.moved })
 }
 
-func (t *transfer) departed() int { return len(t.moved()) }
+func (t *transfer) departed() int { return len(t.movedItems()) }
 
 type transferItem struct {
 	m      *message // marked as leaving
 	to     *liveQueue
-	entry  int
-	toDead bool
+	entry  int  // index in the request
+	toDead bool // to is a dead-letter queue
 	record record
-	due    int64
+	due    int64 // before the move
 	moved  bool
 }
 
@@ -49,20 +51,13 @@ func (t *transfer) move(x *tx, it *transferItem, old *record) {
 	t.fillRecord(it, old, target)
 	x.copyRow(it.m.key, &it.record)
 	dead := int64(0)
-	if t.dead {
+	if t.isDeadLettering() {
 		dead = it.record.dead
 	}
 	x.moveAttempts(it.m.key, it.record.key, dead)
 	x.removeMoved(it.m.key)
-	*t.departures(x.counters(t.from))++
+	*t.cause.counter(x.counters(t.from))++
 	target.MovedIn++
-}
-
-func (t *transfer) departures(k *counters) *int64 {
-	if t.dead {
-		return &k.DeadLettered
-	}
-	return &k.MovedOut
 }
 
 // fillRecord sets the record for the new queue, with a key from its counters. Dead-lettering on a standard queue
@@ -81,12 +76,12 @@ func (t *transfer) fillRecord(it *transferItem, old *record, to *counters) {
 	}
 
 	now := stamp()
-	if !t.dead || it.to.index.fifo {
+	if !t.isDeadLettering() || it.to.index.fifo {
 		r.sent = now
 	}
 
 	switch {
-	case t.dead:
+	case t.isDeadLettering():
 		r.dead = now
 		r.source = t.from.arn
 	case !it.toDead:
@@ -96,7 +91,7 @@ func (t *transfer) fillRecord(it *transferItem, old *record, to *counters) {
 }
 
 func (x *tx) copyRow(key int64, r *record) {
-	x.exec(`INSERT INTO messages (`+allColumns+`)
+	x.exec(`INSERT INTO messages (`+string(allColumns)+`)
 		SELECT ?, ?, sum, size, NULL, ?, ?, ?, ?, ?, group_id, dedup_id, trace, attributes, body
 		FROM messages WHERE id = ?`,
 		r.key, r.sent, r.origin, orNull(r.received), orNull(r.first), orNull(r.dead), orNull(r.source), key)
@@ -104,14 +99,10 @@ func (x *tx) copyRow(key int64, r *record) {
 
 func (t *transfer) onCommit(err error) error {
 	t.publish(err)
-	cause := CauseMoved
-	if t.dead {
-		cause = CauseDeadLettered
-	}
 	var removed []Removal
-	for _, it := range t.moved() {
+	for _, it := range t.movedItems() {
 		id := t.from.broker.seal.messageID(new(block), it.record.origin)
-		removed = append(removed, Removal{Queue: t.from.name, ID: id, Cause: cause, To: it.to.name,
+		removed = append(removed, Removal{Queue: t.from.name, ID: id, Cause: t.cause, To: it.to.name,
 			Receives: int(it.record.received)})
 	}
 	t.from.broker.report(t.ctx, removed)
@@ -128,7 +119,7 @@ func (t *transfer) publish(err error) {
 	for _, it := range t.items {
 		it.moved = it.moved && err == nil
 		if it.moved {
-			*t.departures(&q.index.counters)++
+			*t.cause.counter(&q.index.counters)++
 			q.index.delays.sub(it.due)
 		}
 		q.index.endLeaving(it.m, it.moved)
@@ -137,7 +128,7 @@ func (t *transfer) publish(err error) {
 	q.wakeAfterRemoval(len(t.items))
 	q.mu.Unlock()
 
-	for _, it := range t.moved() {
+	for _, it := range t.movedItems() {
 		it.publish()
 	}
 }
@@ -181,7 +172,7 @@ func (q *Queue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []er
 		return sameError(queue.ErrNoQueue, len(letters))
 	}
 
-	t := &transfer{ctx: ctx, from: live, dead: true}
+	t := &transfer{ctx: ctx, from: live, cause: CauseDeadLettered}
 	handle := func(i int) string { return letters[i].Message.ReceiptHandle }
 	errs, err := live.eachReceipt(len(letters), handle, func(i int, r receipt, m *message) error {
 		if m == nil || m.leaving || !m.isLatest(r) || !m.inFlight {
@@ -205,19 +196,19 @@ func (q *Queue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []er
 	return entryErrors(errs)
 }
 
-// deadLetter moves messages in order of arrival, although receives find them in any order. On failure, they become
-// visible.
+// deadLetter moves messages in order of arrival, although receives find them in any order. On failure, or without a
+// dead-letter queue, they become visible.
 func (q *liveQueue) deadLetter(list []*message) error {
 	slices.SortFunc(list, func(a, b *message) int { return cmp.Compare(a.key, b.key) })
 	to := q.broker.deadLetterQueue(q)
-	t := &transfer{ctx: context.Background(), from: q, dead: true}
-	for _, m := range list {
-		t.items = append(t.items, &transferItem{m: m, to: to})
+	if to == nil {
+		q.release(list)
+		return nil
 	}
 
-	if to == nil {
-		_ = t.onCommit(queue.ErrNoQueue) // releases the messages
-		return nil
+	t := &transfer{ctx: context.Background(), from: q, cause: CauseDeadLettered}
+	for _, m := range list {
+		t.items = append(t.items, &transferItem{m: m, to: to})
 	}
 	if err := q.broker.writer.do(t, needsFsync); err != nil {
 		return err
@@ -227,7 +218,7 @@ func (q *liveQueue) deadLetter(list []*message) error {
 }
 
 func (q *liveQueue) reportDeadLettered(t *transfer) {
-	moved := t.moved()
+	moved := t.movedItems()
 	if q.broker.events.DeadLettered == nil || len(moved) == 0 {
 		return
 	}

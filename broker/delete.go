@@ -70,7 +70,9 @@ func (q *liveQueue) eachReceipt(n int, handle func(i int) string,
 func (r *removal) reserve(of receipt, m *message, handle string) error {
 	x := &r.q.index
 	switch {
-	case m == nil && !x.mayExist(of), m != nil && m.leaving:
+	case m == nil && !x.mayExist(of):
+		return nil
+	case m != nil && m.leaving:
 		return nil // the request that is removing the message commits before this one
 	case m == nil:
 		m = x.claim(of.key)
@@ -159,8 +161,8 @@ type removal struct {
 	q        *liveQueue
 	messages []*message // marked as leaving
 	cause    Cause
-	counted  int // excludes messages that were already gone
-	dues     []int64
+	counted  int     // excludes messages that were already gone
+	dues     []int64 // of messages that were not in memory
 	removed  []Removal
 	work     block
 }
@@ -199,12 +201,12 @@ func (r *removal) removeStored(t *tx, key int64) {
 
 func (r *removal) removeHeld(t *tx, m *message) {
 	r.q.mu.Lock()
-	hasRows := m.stored || m.origin != m.key
+	mayHaveRows := m.stored || m.origin != m.key
 	origin := m.origin
 	receives := m.received()
 	r.q.mu.Unlock()
 	r.record(origin, int(receives))
-	t.remove(m.key, hasRows)
+	t.remove(m.key, mayHaveRows)
 	r.counted++
 }
 

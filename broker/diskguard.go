@@ -29,8 +29,10 @@ type diskGuard struct {
 }
 
 const (
+	// Space is low below maxReserve bytes or, on a small disk, below a sixteenth of it. The reserve file takes at most
+	// an eighth of the disk.
 	maxReserve   = 64 << 20
-	minReserved  = 1 << 20
+	reserveUnit  = 1 << 20 // of the reserve file's size
 	measureEvery = 250 * time.Millisecond
 	watchEvery   = 5 * time.Second
 )
@@ -147,9 +149,9 @@ func (r *diskGuard) shrinkReserve() {
 func (r *diskGuard) wanted() int64 {
 	info, err := os.Stat(filepath.Join(r.dir, databaseName+"-wal"))
 	if err != nil {
-		return minReserved
+		return reserveUnit
 	}
-	return (info.Size()+minReserved-1)/minReserved*minReserved + minReserved
+	return roundUp(info.Size(), reserveUnit) + reserveUnit
 }
 
 func (r *diskGuard) isSpaceLow() bool {

@@ -30,12 +30,13 @@
 //   - A key is never reused. New messages get keys at the end of their queue's range.
 //   - Memory holds every message whose state is not fully in its row (index.held).
 //   - A message that a request is about to remove is marked as leaving, and no other request touches it.
-//   - A queue's lock is never held during disk I/O, and the locks of two queues are never held at once.
+//   - A queue's lock is never held during disk I/O, except to reload the queue, and the locks of two queues are never
+//     held at once.
 //
 // # Durability
 //
 // Acknowledged sends and deletes, receive counts, visibility deadlines and attempts survive kill -9, except
-// deadlines and attempts of the last 200 ms. A power failure may also lose the latest deletes and receives.
+// deadlines and attempts of the last 400 ms. A power failure may also lose the latest deletes and receives.
 //
 // After a failed write or fsync, all requests return StorageFailed until the broker has reopened the file; it logs
 // an error if acknowledged messages are missing. On a nearly full disk, sends are refused so that receives and

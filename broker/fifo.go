@@ -16,9 +16,9 @@ type fifoOrder struct {
 	ready   indexed[*group]
 	waiting indexed[*group]
 	fresh   int
-	newest  int64
-	given   int64
-	partial bool // some messages dropped by a reset may not have been reread
+	newest  int64 // largest key added
+	given   int64 // number of takes from a group
+	partial bool  // some messages dropped by a reset may not have been reread
 }
 
 type group struct {
@@ -73,7 +73,7 @@ func (f *fifoOrder) add(m *message) {
 }
 
 func (f *fifoOrder) requeue(m *message) {
-	if !m.queued && m.idle() {
+	if !m.queued && m.eligible() {
 		f.queue(m)
 	}
 	f.forget(m)
@@ -129,10 +129,10 @@ func (f *fifoOrder) queue(m *message) {
 	f.place(g)
 }
 
-// place puts the group in the heap for its first idle message, or in neither heap while it is locked or empty. It
+// place puts the group in the heap for its first eligible message, or in neither heap while it is locked or empty. It
 // deletes an empty group, unless the group must keep its turn for messages to be reread.
 func (f *fifoOrder) place(g *group) {
-	for len(g.messages) > 0 && !g.messages[0].idle() {
+	for len(g.messages) > 0 && !g.messages[0].eligible() {
 		f.pop(g)
 	}
 	if g.heap != nil {
@@ -202,7 +202,7 @@ func (f *fifoOrder) takeFrom(g *group, t takeRequest, taken []*message) []*messa
 			break
 		}
 		f.pop(g)
-		if !m.idle() {
+		if !m.eligible() {
 			continue
 		}
 		decision := t.decide(m)

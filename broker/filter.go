@@ -27,7 +27,7 @@ type condition struct {
 	reason           string
 }
 
-// condition leaves a nonempty reason to keyRange.
+// condition leaves a nonempty reason to keyClause.
 func (b *Broker) condition(f *Filter) condition {
 	var c condition
 	if f.IDs != nil {
@@ -78,7 +78,7 @@ func (c *condition) and(text string, arg any) {
 
 func encodedText(s string) []byte { return append(binary.AppendUvarint(nil, uint64(len(s))), s...) }
 
-func (c *condition) keyRange(after, high int64, rows int) (where string, args []any) {
+func (c *condition) keyClause(after, high int64, rows int) (where string, args []any) {
 	if c.reason == "" {
 		return `id > ? AND id <= ?`, []any{after, high}
 	}
@@ -98,7 +98,7 @@ func (c *condition) admits(r *record) bool {
 
 // scanMatching returns up to limit matching rows among at most the next browseChunk. last is the last key
 // examined, or 0 at the end of the range.
-func (c *conn) scanMatching(columns string, after, high int64, sel condition, limit int) (rows []*record, last int64,
+func (c *conn) scanMatching(columns recordColumns, after, high int64, sel condition, limit int) (rows []*record, last int64,
 	err error) {
 	if sel.text == "" {
 		rows, err = c.selectMatching(columns, after, high, sel, limit)
@@ -108,7 +108,7 @@ func (c *conn) scanMatching(columns string, after, high int64, sel condition, li
 		return rows, rows[len(rows)-1].key, nil
 	}
 
-	// A SELECT of few matches could examine the whole queue.
+	// A SELECT of few matches could examine the whole queue, so examine at most ten rows per wanted match.
 	n, last, err := c.countChunk(after, high, sel, min(browseChunk, 10*limit))
 	if err != nil || n == 0 {
 		return nil, last, err
@@ -125,15 +125,16 @@ func (c *conn) scanMatching(columns string, after, high int64, sel condition, li
 	return slices.DeleteFunc(rows, func(r *record) bool { return !sel.admits(r) }), last, nil
 }
 
-func (c *conn) selectMatching(columns string, after, high int64, sel condition, limit int) ([]*record, error) {
-	keys, args := sel.keyRange(after, high, browseChunk)
+func (c *conn) selectMatching(columns recordColumns, after, high int64, sel condition, limit int) ([]*record, error) {
+	keys, args := sel.keyClause(after, high, browseChunk)
 	args = append(args, sel.args...)
 	args = append(args, int64(limit))
-	return c.records(`SELECT `+columns+` FROM messages WHERE `+keys+sel.text+` ORDER BY id LIMIT ?`, args...)
+	return c.records(columns, keys+sel.text+` ORDER BY id LIMIT ?`, args...)
 }
 
+// countChunk counts the matches among the next rows keys. last is the last of these keys, or 0 at the end of the range.
 func (c *conn) countChunk(after, high int64, sel condition, rows int) (n, last int64, err error) {
-	keys, keyArgs := sel.keyRange(after, high, rows)
+	keys, keyArgs := sel.keyClause(after, high, rows)
 	args := slices.Concat(sel.args, keyArgs, []any{int64(rows)})
 	err = c.query(func(row row) {
 		n = row.int(0)
@@ -145,12 +146,9 @@ func (c *conn) countChunk(after, high int64, sel condition, rows int) (n, last i
 	return n, last, err
 }
 
-const matchColumns = `id, sent, sum, size, due, origin, received, first, dead, source, group_id, dedup_id, trace,
-	attributes, NULL`
-
-func (c *condition) columns() string {
+func (c *condition) columns() recordColumns {
 	if c.attribute != "" {
-		return matchColumns
+		return attributeColumns
 	}
 	return headColumns
 }
@@ -200,6 +198,6 @@ func (c *conn) countMatching(after, high int64, sel condition) (n, last int64, e
 	if sel.attribute == "" {
 		return c.countChunk(after, high, sel, browseChunk)
 	}
-	rows, last, err := c.scanMatching(matchColumns, after, high, sel, browseChunk)
+	rows, last, err := c.scanMatching(sel.columns(), after, high, sel, browseChunk)
 	return int64(len(rows)), last, err
 }

@@ -18,7 +18,7 @@ func (b *Broker) FindByID(ctx context.Context, start string, most int, within ti
 	complete bool, err error) {
 	start = strings.ToLower(start)
 	deadline := time.Now().Add(within)
-	for _, keys := range b.smallestFirst() {
+	for _, keys := range b.queuesBySize() {
 		for after := keys.low; after > 0; {
 			if err := ctx.Err(); err != nil {
 				return nil, false, err
@@ -78,7 +78,7 @@ func (q *liveQueue) keys() keyRange {
 	return keyRange{q.name, q.index.low(), q.index.last(), q.index.high(), q.index.counters.live()}
 }
 
-func (b *Broker) smallestFirst() (all []keyRange) {
+func (b *Broker) queuesBySize() (all []keyRange) {
 	for _, q := range b.queues.all() {
 		all = append(all, q.keys())
 	}

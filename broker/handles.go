@@ -93,8 +93,10 @@ type receipt struct {
 	epoch  uint32 // incremented each time the store is opened
 }
 
-// receiptSize is in bytes before base64, with a 128-bit authentication code.
-const receiptSize = 32
+const (
+	receiptSize = 32 // in bytes, with a 128-bit authentication code
+	handleSize  = 44 // in base64
+)
 
 func (s seal) handle(work *block, r receipt) string {
 	var raw [receiptSize]byte
@@ -103,16 +105,16 @@ func (s seal) handle(work *block, r receipt) string {
 	binary.BigEndian.PutUint32(raw[12:], r.epoch)
 	s.prf(work, domainReceipt, binary.BigEndian.Uint64(raw[:8]), binary.BigEndian.Uint64(raw[8:]))
 	copy(raw[16:], work[:])
-	var text [44]byte
+	var text [handleSize]byte
 	base64.URLEncoding.Encode(text[:], raw[:])
 	return string(text[:])
 }
 
 func (s seal) open(work *block, handle string) (receipt, error) {
-	var raw [36]byte
-	if len(handle) != 44 {
+	if len(handle) != handleSize {
 		return receipt{}, errHandle(handle)
 	}
+	var raw [handleSize]byte
 	n, err := base64.URLEncoding.Strict().Decode(raw[:], []byte(handle))
 	if err != nil || n != receiptSize {
 		return receipt{}, errHandle(handle)

@@ -78,7 +78,7 @@ func (x *index) cacheContent(m *message, r *record) {
 	m.content = r
 }
 
-func (x *index) drop(m *message) {
+func (x *index) dropContent(m *message) {
 	if m.content != nil {
 		x.broker.memory.content.Add(-m.content.footprint())
 		m.content = nil
@@ -123,7 +123,7 @@ func (x *index) remove(m *message) {
 	delete(x.held, m.key)
 	delete(x.window.early, m.key)
 	x.window.recordRemoved(m.key)
-	x.drop(m)
+	x.dropContent(m)
 	x.broker.marks.drop(m)
 	x.order.forget(m)
 }
@@ -176,14 +176,10 @@ func (x *index) clear() {
 	x.damaged = 0
 	x.inFlight.items = nil
 	x.delays = delays{}
+	x.window.tail = x.low()
 	x.resetWindow()
+	x.window.dueRead = x.window.dueSeen
 	x.newOrder()
-	w := &x.window
-	w.cursor = x.low()
-	w.tail = x.low()
-	w.ahead = x.low()
-	w.stale = false
-	w.dueRead = w.dueSeen
 }
 
 type memory struct {
@@ -198,7 +194,7 @@ type memoryLimits struct {
 	// standard and fifo limit the fresh messages of a queue, by type. On a FIFO queue, this also limits how far a
 	// receive looks past locked groups.
 	standard, fifo int
-	fill           int
+	fill           int // messages read at once
 	// cache limits the cached contents, and pages the page cache of the write connection, in bytes; each read
 	// connection gets a quarter of pages.
 	cache, pages int64
@@ -233,7 +229,7 @@ type window struct {
 	generation    int // incremented by each reset, to discard earlier fills
 	filling       *fill
 	stale         bool // set by a reset: receives wait for the next fill
-	size          int
+	counted       int  // fresh messages counted in memory.fresh
 }
 
 func (w *window) behind() bool { return w.cursor < w.tail || w.behindDelays() }
@@ -268,8 +264,8 @@ func (x *index) capacity() int {
 
 func (x *index) countFresh() {
 	n := x.order.size()
-	x.broker.memory.fresh.Add(int64(n - x.window.size))
-	x.window.size = n
+	x.broker.memory.fresh.Add(int64(n - x.window.counted))
+	x.window.counted = n
 }
 
 // arrive adds a new message. If it is outside the window, a later fill reads it.
@@ -334,6 +330,7 @@ func (w *window) recordEarly(key int64) {
 	w.early[key] = true
 }
 
+// capacityAhead allows limits.standard fresh messages of quiet tenants, and twice as many with those of noisy ones.
 func (x *index) capacityAhead(s *standardOrder) int {
 	l := &x.broker.memory.limits
 	left := l.total - int(x.broker.memory.fresh.Load())
@@ -342,7 +339,7 @@ func (x *index) capacityAhead(s *standardOrder) int {
 }
 
 func (x *index) resetWindow() {
-	x.order.reset(x.drop)
+	x.order.reset(x.dropContent)
 	x.countFresh()
 	w := &x.window
 	w.generation++
@@ -374,7 +371,7 @@ type fill struct {
 	limit      int
 	delayed    bool // include delayed messages (FIFO only)
 
-	without []string
+	without []string // IDs of noisy tenants to skip, or nil
 
 	due           bool
 	dueAt, dueKey int64
@@ -524,16 +521,8 @@ func (x *index) admit(f *fill, rows []*record) (added int) {
 }
 
 func (x *index) skips(f *fill, r *record) bool {
-	switch {
-	case x.held[r.key] != nil:
-	case f.removed[r.key]:
-	case r.sent < x.cutoff: // left to a sweep
-	case r.key <= x.low():
-	case x.window.early[r.key]:
-	default:
-		return false
-	}
-	return true
+	isExpired := r.sent < x.cutoff // left to a sweep
+	return isExpired || r.key <= x.low() || x.held[r.key] != nil || f.removed[r.key] || x.window.early[r.key]
 }
 
 func newDeadlines() indexed[*message] {

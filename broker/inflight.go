@@ -36,6 +36,8 @@ const (
 	markSize  = 32
 	// maxMarks is enough for 160,000 receives per second. Further receives get no mark.
 	maxMarks = 32_768
+
+	marksSize = maxMarks * markSize
 )
 
 // The epoch and a checksum reveal stale and partially written marks.
@@ -68,7 +70,7 @@ func (k *receiveMarks) open(dir string, epoch uint32) (left []mark, err error) {
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 
-	text, err := io.ReadAll(io.LimitReader(f, maxMarks*markSize))
+	text, err := io.ReadAll(io.LimitReader(f, marksSize))
 	for at := 0; at+markSize <= len(text); at += markSize {
 		if m, ok := decodeMark(text[at:at+markSize], epoch); ok {
 			left = append(left, m)
@@ -78,12 +80,12 @@ func (k *receiveMarks) open(dir string, epoch uint32) (left []mark, err error) {
 	if err != nil {
 		return left, err
 	}
-	if len(text) < maxMarks*markSize {
-		if err := allocate(f, maxMarks*markSize); err != nil {
+	if len(text) < marksSize {
+		if err := allocate(f, marksSize); err != nil {
 			return left, err
 		}
 	}
-	k.data, err = unix.Mmap(int(f.Fd()), 0, maxMarks*markSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	k.data, err = unix.Mmap(int(f.Fd()), 0, marksSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	return left, err
 }
 
@@ -105,7 +107,7 @@ func (k *receiveMarks) put(m *message) {
 
 	now := mark{m.key, m.first, uint32(m.count), uint32(m.received())}
 	now.encode(k.data[(m.mark-1)*markSize:][:markSize], m.epoch)
-	k.clear(before) // last, so that the message always has a mark
+	k.release(before) // last, so that the message always has a mark
 }
 
 func (k *receiveMarks) drop(m *message) {
@@ -114,15 +116,15 @@ func (k *receiveMarks) drop(m *message) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.clear(m.mark)
+	k.release(m.mark)
 	m.mark = 0
 }
 
 // Slot 0 means no mark. The caller must hold the lock.
-func (k *receiveMarks) clear(place uint32) {
-	if place != 0 && k.data != nil {
-		clear(k.data[(place-1)*markSize : place*markSize])
-		k.free = append(k.free, place)
+func (k *receiveMarks) release(slot uint32) {
+	if slot != 0 && k.data != nil {
+		clear(k.data[(slot-1)*markSize : slot*markSize])
+		k.free = append(k.free, slot)
 	}
 }
 

@@ -16,6 +16,9 @@ const (
 	// Free pages kept in the file: more while the writer is busy, because large bodies soon need them again.
 	slackPages     = 512
 	slackPagesBusy = 4_096
+	// Pages that a step removes from the file.
+	vacuumPages     = 512
+	vacuumPagesBusy = 128
 )
 
 // maintenance cleans up the database and checkpoints its log, in the writer's goroutine.
@@ -23,14 +26,14 @@ type maintenance struct {
 	b *Broker
 
 	timer      *time.Timer
-	armed      bool
+	armed      bool // the timer runs
 	lastCommit time.Time
 	vacuumed   bool // since the last checkpoint
 
 	commits        int
 	logPages       int64 // usual log length that triggers a checkpoint, in pages
 	nextCheckpoint int64 // log length that triggers the next checkpoint, in pages
-	lastPages      int64
+	lastPages      int64 // log length at the latest check
 }
 
 func newMaintenance(b *Broker) *maintenance {
@@ -43,7 +46,9 @@ func (m *maintenance) runIn(wait time.Duration) {
 	m.timer.Reset(wait)
 }
 
+// run must follow each firing of the timer.
 func (m *maintenance) run() {
+	m.armed = false
 	next, err := m.cleanUp()
 	if isFull(err) {
 		next, err = tidySoon, nil
@@ -73,7 +78,7 @@ func (m *maintenance) cleanUp() (next time.Duration, err error) {
 	if more, err := removeGarbage(s.write); more || err != nil {
 		return pause, err
 	}
-	if more, err := m.forgetDedups(s.write, rows); more || err != nil {
+	if more, err := m.removeExpired(s.write, rows); more || err != nil {
 		return pause, err
 	}
 	if more, err := m.vacuum(s, busy && !m.b.disk.isSpaceLow()); more || err != nil {
@@ -112,21 +117,21 @@ func removeGarbage(c *conn) (more bool, err error) {
 	return true, err
 }
 
-// vacuum removes free pages beyond a slack; while the writer is busy, only if most of the file is free. The file
-// shrinks at the next checkpoint.
+// vacuum removes free pages beyond a slack; while the writer is busy, only if most of the file is free. The
+// checkpoint after the last step shrinks the file.
 func (m *maintenance) vacuum(s *store, busy bool) (more bool, err error) {
 	free, err := s.write.integer(`PRAGMA freelist_count`)
 	if err != nil {
 		return false, err
 	}
 
-	slack, pages := int64(slackPages), 512
+	slack, pages := int64(slackPages), vacuumPages
 	if busy {
 		all, err := s.write.integer(`PRAGMA page_count`)
 		if err != nil {
 			return false, err
 		}
-		slack, pages = max(slackPagesBusy, all/2), 128
+		slack, pages = max(slackPagesBusy, all/2), vacuumPagesBusy
 	}
 	if free > slack {
 		m.vacuumed = true
@@ -144,7 +149,8 @@ func (m *maintenance) vacuum(s *store, busy bool) (more bool, err error) {
 	return false, nil
 }
 
-func (m *maintenance) forgetDedups(c *conn, rows int64) (more bool, err error) {
+// removeExpired removes up to rows expired deduplication IDs and, after the last one, expired names of deleted queues.
+func (m *maintenance) removeExpired(c *conn, rows int64) (more bool, err error) {
 	now := m.b.clock.nowRoundedUp()
 	n, err := c.exec(`DELETE FROM dedup WHERE (queue, dedup_id, group_id) IN
 		(SELECT queue, dedup_id, group_id FROM dedup WHERE expires <= ? ORDER BY expires LIMIT ?)`, now, rows)
@@ -164,9 +170,9 @@ func (m *maintenance) untilDedupExpires(c *conn) (time.Duration, error) {
 	return max(tidySoon, time.Duration(first-now)*time.Millisecond), nil
 }
 
-const checkpointEvery = 16
+const checkpointEvery = 16 // commits
 
-// afterCommit checkpoints a long log. At twice that length, it also blocks reads so that the log can restart.
+// afterCommit checkpoints the log once it is long. At twice that length, it also blocks reads so that the log can restart.
 func (m *maintenance) afterCommit() error {
 	m.lastCommit = time.Now()
 	if !m.armed {
@@ -182,6 +188,9 @@ func (m *maintenance) afterCommit() error {
 
 func (m *maintenance) checkpoint(s *store) error {
 	pages, err := s.logPages(`PRAGMA wal_checkpoint(NOOP)`)
+	if err != nil {
+		return err
+	}
 	if pages < m.lastPages {
 		m.nextCheckpoint = m.logPages
 		m.b.disk.shrinkReserve()
@@ -189,8 +198,8 @@ func (m *maintenance) checkpoint(s *store) error {
 
 	m.lastPages = pages
 	m.b.disk.coverLog(pages * pageSize)
-	if err != nil || pages < m.nextCheckpoint {
-		return err
+	if pages < m.nextCheckpoint {
+		return nil
 	}
 	if pages >= 2*m.logPages {
 		m.nextCheckpoint = pages + m.logPages

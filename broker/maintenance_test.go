@@ -60,7 +60,7 @@ func TestTidy(t *testing.T) {
 		if rows(t, b, "dedup") != 0 {
 			t.Error("an expired deduplication id is still there")
 		}
-		if b.writer.upkeep.armed {
+		if b.writer.maintenance.armed {
 			t.Error("cleaning up goes on with nothing to do")
 		}
 	})
@@ -105,9 +105,9 @@ func TestLogIsTruncatedOnlyWhileTheWriterIsIdle(t *testing.T) {
 		b := openDir(t, dir, quiet())
 		create(t, b, "work", nil)
 		err := b.writer.change(func(*tx) {}, func() {
-			b.writer.upkeep.vacuumed = true
+			b.writer.maintenance.vacuumed = true
 			for _, busy := range []bool{true, false} {
-				if more, err := b.writer.upkeep.vacuum(b.store.Load(), busy); more || err != nil {
+				if more, err := b.writer.maintenance.vacuum(b.store.Load(), busy); more || err != nil {
 					t.Errorf("more pages to remove: %t, %v", more, err)
 				}
 				if size := sizeOf(filepath.Join(dir, walName)); (size > 0) != busy {
@@ -155,7 +155,7 @@ func TestLongLogIsCut(t *testing.T) {
 	for range 2 * checkpointEvery {
 		send(t, q, body("x")...)
 	}
-	if got := length("reserve"); got > logLimit+2*minReserved {
+	if got := length("reserve"); got > logLimit+2*reserveUnit {
 		t.Errorf("%d bytes are reserved beside a log of %d", got, length(wal))
 	}
 }

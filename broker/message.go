@@ -9,8 +9,8 @@ type message struct {
 	origin int64 // key that the message ID is derived from
 	sent   int64 // stamp
 	due    int64 // end of the delay; 0 if not delayed
-	until  int64
-	index  int
+	until  int64 // end of the visibility timeout while in flight
+	index  int   // in index.inFlight
 
 	content *record
 	group   *group  // nil on a standard queue
@@ -65,7 +65,8 @@ func (m *message) isLatest(of receipt) bool {
 	return of.epoch > m.epoch
 }
 
-func (m *message) idle() bool { return !m.gone && !m.leaving && !m.damaged }
+// eligible reports whether the message can be delivered once it is visible.
+func (m *message) eligible() bool { return !m.gone && !m.leaving && !m.damaged }
 
 type ring struct {
 	items []*message
@@ -107,11 +108,11 @@ func (r *ring) drain() iter.Seq[*message] {
 }
 
 type deliveryOrder interface {
-	add(m *message)
-	requeue(m *message)
-	forget(m *message)
-	withdraw(m *message)
-	resume(m *message)
+	add(m *message)      // a fresh one
+	requeue(m *message)  // visible again
+	forget(m *message)   // removed or withheld
+	withdraw(m *message) // visible until now
+	resume(m *message)   // in flight without having been taken
 	// take returns the messages for which decide returns deliverIt, up to the limit. It calls decide once per
 	// message.
 	take(t takeRequest) []*message

@@ -37,7 +37,7 @@ func (b *Broker) Move(ctx context.Context, from, to string, ids []string) (int, 
 	if err := b.writer.do(t, needsFsync); err != nil {
 		return 0, err
 	}
-	return len(t.moved()), nil
+	return t.departed(), nil
 }
 
 func checkMove(q, to *liveQueue) error {
@@ -62,7 +62,7 @@ func (q *liveQueue) reserve(ctx context.Context, ids []string) (reserved []*mess
 				if err != nil {
 					return err
 				}
-				keys = append(keys, key) // 0 if missing, which reserveKeys skips
+				keys = append(keys, key) // reserveKeys skips 0
 			}
 			return nil
 		})
@@ -96,10 +96,10 @@ func (q *liveQueue) reserveKeys(keys []int64) (reserved []*message, err error) {
 	return reserved, nil
 }
 
-// newMove prepares a move to target or, if nil, to each message's source queue. It releases messages with an unknown
-// source or, after an error, all.
+// newMove prepares a move to target or, if nil, to each message's source queue. It releases messages that cannot
+// move or, after an error, all.
 func (b *Broker) newMove(ctx context.Context, from, target *liveQueue, reserved []*message) (*transfer, error) {
-	reserved, err := from.withholdDamaged(reserved)
+	intact, err := from.withholdDamaged(reserved)
 	if err != nil {
 		from.release(reserved)
 		return nil, err
@@ -107,16 +107,16 @@ func (b *Broker) newMove(ctx context.Context, from, target *liveQueue, reserved 
 
 	var sources map[int64]string
 	if target == nil {
-		if sources, err = b.sourceARNs(reserved); err != nil {
-			from.release(reserved)
+		if sources, err = b.sourceARNs(intact); err != nil {
+			from.release(intact)
 			return nil, err
 		}
 	}
 
 	deadLetterQueues := b.deadLetterTargets()
-	t := &transfer{ctx: ctx, from: from}
+	t := &transfer{ctx: ctx, from: from, cause: CauseMoved}
 	var withoutTarget []*message
-	for _, m := range reserved {
+	for _, m := range intact {
 		to := target
 		if to == nil {
 			to = b.byARN(sources[m.key])

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	moveRows  = 200
-	movePause = 100 * time.Millisecond
-	moveRetry = time.Second
+	bulkRows     = 200 // messages moved or deleted per transaction
+	moveInterval = 100 * time.Millisecond
+	moveRetry    = time.Second
 )
 
 // mover goes through the source queue once, oldest message first; after a restart, from the oldest remaining one.
@@ -48,7 +48,7 @@ func (m *mover) minDuration(n int) time.Duration {
 	return time.Duration(n) * time.Second / time.Duration(m.task.Rate)
 }
 
-func (m *mover) pause(wait time.Duration) bool {
+func (m *mover) pause(wait time.Duration) (running bool) {
 	timer := time.NewTimer(max(0, wait))
 	defer timer.Stop()
 	select {
@@ -63,9 +63,9 @@ func (m *mover) pause(wait time.Duration) bool {
 
 func (m *mover) limit() int {
 	if m.task.Rate == 0 {
-		return moveRows
+		return bulkRows
 	}
-	return max(1, m.task.Rate*int(movePause)/int(time.Second))
+	return max(1, m.task.Rate*int(moveInterval)/int(time.Second))
 }
 
 // step moves a batch and returns its size. At the end of the queue, or if a target queue is missing, it ends the
@@ -213,7 +213,7 @@ func (s *moveStep) apply(x *tx) {
 
 func (s *moveStep) onCommit(err error) error {
 	if err == nil && s.ended {
-		_ = s.departure.onCommit(errNoTask)
+		_ = s.departure.onCommit(errNoTask) // releases the messages
 		return nil
 	}
 	if err = s.departure.onCommit(err); err != nil {
@@ -275,8 +275,7 @@ func (b *Broker) loadMoves(c *conn) error {
 			t.end(status, row.text(7))
 		}
 		b.moves.bySource[row.int(1)] = append(b.moves.bySource[row.int(1)], t)
-	}, `SELECT id, source, destination, rate, high, started, status, reason, moved, to_move, deletes, filter
-		FROM moves ORDER BY number`)
+	}, `SELECT `+moveColumns+` FROM moves ORDER BY number`)
 
 	for _, withoutRow := range inMemory {
 		withoutRow.end(MoveFailed, reasonNoQueue)
@@ -295,6 +294,9 @@ func (l *moveTasks) takeAll() map[string]*moveTask {
 	clear(l.bySource)
 	return byID
 }
+
+// moveColumns are the columns that loadMoves and moveTaskOf read.
+const moveColumns = `id, source, destination, rate, high, started, status, reason, moved, to_move, deletes, filter`
 
 func (b *Broker) moveTaskOf(source *liveQueue, row row) (*moveTask, error) {
 	t := &moveTask{source: source, id: row.text(0), high: row.int(4), ended: make(chan struct{})}

@@ -133,7 +133,7 @@ func (q *liveQueue) newMoveTask(req MoveRequest) *moveTask {
 	t := &moveTask{source: q, id: uuid.NewString(), ended: make(chan struct{})}
 	q.lockAndExpire()
 	defer q.mu.Unlock()
-	t.high = lastMatch(req.Filter.Through, q.index.number, makeKey(q.index.number, q.index.counters.next-1))
+	t.high = lastMatch(req.Filter.Through, q.index.number, q.index.last())
 	t.MoveTask = MoveTask{MoveRequest: req, Status: MoveRunning, ToMove: q.index.ledger().Visible,
 		StartedAt: date(stamp())}
 	return t

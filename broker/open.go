@@ -41,7 +41,7 @@ func newBroker(dir string, opts *Options) *Broker {
 	b.disk = newDiskGuard(dir, b.log)
 	b.background.stopped = make(chan struct{})
 	b.attempts.b = b
-	b.attempts.alarm.ring = b.attempts.flush
+	b.attempts.alarm = alarm{lock: &b.attempts.mu, ring: b.attempts.submit}
 	b.memory.limits = *cmp.Or(o.limits, limitsOf(o.Memory))
 	return b
 }
@@ -52,7 +52,7 @@ func (b *Broker) open() error {
 	}
 
 	b.background.start(func() { b.disk.watch(b.background.stopped) })
-	b.writer = newWriter(b, b.restore)
+	b.writer = newWriter(b)
 	go b.writer.run()
 	b.resumeQueues()
 	b.resumeMoves()
@@ -180,9 +180,12 @@ func (b *Broker) readQueues(c *conn) (found []*liveQueue, deleted counters, err 
 		}
 		q.index.counters, q.disk = all[q.index.number], all[q.index.number]
 		found = append(found, q)
-	}, `SELECT number, name, attributes, tags, created, modified, purged_at FROM queues`)
+	}, `SELECT `+queueColumns+` FROM queues`)
 	return found, all[0], errors.Join(err, unread)
 }
+
+// queueColumns are the columns that readQueue reads.
+const queueColumns = `number, name, attributes, tags, created, modified, purged_at`
 
 func (b *Broker) readQueue(row row) (*liveQueue, error) {
 	d := description{modified: row.int(5), purgedAt: row.int(6)}

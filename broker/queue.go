@@ -114,9 +114,9 @@ func newLiveQueue(b *Broker, number int64, name string, d description) *liveQueu
 	q := &liveQueue{broker: b, name: name, arn: b.opts.arn(name), index: newIndex(b, number, d.set.fifo),
 		repeats: repeats{}}
 	q.current.Store(&d)
-	q.alarm.ring = q.onAlarm
-	q.retention.alarm.ring = q.onRetention
-	q.receives.alarm.ring = q.storeReceives
+	q.alarm = alarm{lock: &q.mu, ring: q.onAlarm}
+	q.retention.alarm = alarm{lock: &q.mu, ring: q.sweepNow}
+	q.receives.alarm = alarm{lock: &q.mu, ring: q.storeReceives}
 	return q
 }
 
@@ -146,10 +146,9 @@ func errNoQueue() error {
 	return queue.Errorf(queue.CodeQueueDoesNotExist, "The specified queue does not exist.")
 }
 
+// The caller must hold the lock.
 func (q *liveQueue) onAlarm() {
-	q.lockAndExpire()
-	defer q.mu.Unlock()
-	q.alarm.at = 0
+	q.expire()
 	if !q.deleted && !q.broker.background.closing.Load() {
 		q.setAlarm()
 	}
@@ -158,6 +157,11 @@ func (q *liveQueue) onAlarm() {
 // lockAndExpire also ends expired visibility timeouts and delays, because the alarm may ring late.
 func (q *liveQueue) lockAndExpire() {
 	q.mu.Lock()
+	q.expire()
+}
+
+// The caller must hold the lock.
+func (q *liveQueue) expire() {
 	if q.index.inFlight.Len() == 0 && len(q.index.delays.order) == 0 {
 		return
 	}

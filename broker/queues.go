@@ -24,7 +24,7 @@ type catalog struct {
 
 	// moving makes moves and deletions of queues atomic for TotalLedger.
 	moving  sync.Mutex
-	deleted *liveQueue
+	deleted *liveQueue // number 0; only its counters are used
 
 	mu        sync.RWMutex // taken after a queue's lock, never before
 	byName    map[string]*liveQueue
@@ -62,6 +62,12 @@ func (c *catalog) remove(q *liveQueue) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.byName, q.name)
+}
+
+func (c *catalog) recordDeleted(name string, at int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.deletedAt[name] = at
 }
 
 func (c *catalog) deletedRecently(name string) bool {
@@ -250,12 +256,10 @@ func (b *Broker) DeleteQueue(ctx context.Context, name string) error {
 			defer b.queues.moving.Unlock()
 			last := q.delete()
 			last.Purged += last.live()
-			b.queues.remove(q)
-			b.moves.forget(q.index.number)
-			b.queues.mu.Lock()
-			defer b.queues.mu.Unlock()
-			b.queues.deletedAt[name] = now
 			b.queues.deleted.index.counters.add(&last.Ledger)
+			b.queues.remove(q)
+			b.queues.recordDeleted(name, now)
+			b.moves.forget(q.index.number)
 		})
 	})
 	if err == nil {
@@ -345,7 +349,7 @@ func (b *Broker) Newest(name string) (int64, error) {
 }
 
 // PurgeThrough deletes the messages up to a position from [Broker.Newest], or all if through is 0, and returns their
-// number.
+// number. If these are all messages, it is the same as [Broker.PurgeQueue].
 func (b *Broker) PurgeThrough(ctx context.Context, name string, through int64) (n int, err error) {
 	q, err := b.live(name)
 	if err != nil {
@@ -363,7 +367,7 @@ func (b *Broker) PurgeThrough(ctx context.Context, name string, through int64) (
 		var page []int64
 		err := q.broker.read(func(c *conn) error {
 			return c.query(func(r row) { page = append(page, r.int(0)) },
-				`SELECT id FROM messages WHERE id > ? AND id <= ? ORDER BY id LIMIT ?`, at, high, int64(moveRows))
+				`SELECT id FROM messages WHERE id > ? AND id <= ? ORDER BY id LIMIT ?`, at, high, int64(bulkRows))
 		})
 		if err != nil || len(page) == 0 {
 			return n, err

@@ -110,9 +110,9 @@ func (q *Queue) newReceive(req queue.ReceiveRequest) (*receive, error) {
 
 type receiveResult struct {
 	messages []receivedMessage
-	repeated bool  // the messages come from an earlier receive with the same attempt ID
-	taken    int64 // bytes of attributes and bodies, excluding repeated receives
-	usedUp   []*message
+	repeated bool       // the messages come from an earlier receive with the same attempt ID
+	taken    int64      // bytes of attributes and bodies, excluding repeated receives
+	usedUp   []*message // to be dead-lettered
 	filling  *fill
 	woken    chan struct{}
 }
@@ -247,7 +247,7 @@ func (r *receive) decide(m *message, wall int64) decision {
 	q := r.q
 	set := q.settings()
 	if m.sent < q.index.cutoff || m.sent+set.retention.Milliseconds() <= wall {
-		q.index.drop(m)
+		q.index.dropContent(m)
 		q.sweepNow()
 		return skipIt
 	}
@@ -255,7 +255,7 @@ func (r *receive) decide(m *message, wall int64) decision {
 	p := set.redrive
 	isUsedUp := p != nil && m.received()-m.arrived >= p.max
 	if isUsedUp && q.broker.byARN(p.target) != nil {
-		q.index.drop(m)
+		q.index.dropContent(m)
 		m.leaving = true
 		q.index.held[m.key] = m
 		r.result.usedUp = append(r.result.usedUp, m)
@@ -286,7 +286,7 @@ func (r *receive) markReceived(m *message, now, wall int64) receivedMessage {
 
 	g := receivedMessage{m: m, receipt: receipt{m.key, uint32(m.count), m.epoch}, count: m.received(),
 		arrived: m.arrived, first: m.first, content: m.content}
-	q.index.drop(m)
+	q.index.dropContent(m)
 	if r.visibility > 0 {
 		q.index.startFlight(m, false)
 	} else {

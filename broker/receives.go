@@ -25,7 +25,7 @@ func (q *liveQueue) storeReceive(m *message) {
 	u := &q.receives
 	u.messages = append(u.messages, m)
 	if len(u.messages) == 1 {
-		u.alarm.set(1, storeAfter)
+		u.alarm.setUnlessSet(storeAfter)
 	}
 }
 
@@ -42,18 +42,16 @@ func (q *liveQueue) changeVisibility(m *message, now int64, visibility time.Dura
 	q.storeReceive(m)
 }
 
+// The caller must hold the lock.
 func (q *liveQueue) storeReceives() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	if q.deleted || q.broker.background.closing.Load() {
 		return
 	}
 	u := &q.receives
-	u.alarm.at = 0
 	if err := q.submitReceives(q.broker.clock.now() - int64(storeAfter)); err != nil {
-		u.alarm.set(1, storeAgainAfter)
+		u.alarm.setUnlessSet(storeAgainAfter)
 	} else if len(u.messages) > 0 {
-		u.alarm.set(1, storeAfter)
+		u.alarm.setUnlessSet(storeAfter)
 	}
 }
 
@@ -132,7 +130,7 @@ func (s *receiptStore) onCommit(err error) error {
 	defer s.q.mu.Unlock()
 	if err != nil {
 		s.giveBack()
-		s.q.receives.alarm.set(1, storeAgainAfter)
+		s.q.receives.alarm.setUnlessSet(storeAgainAfter)
 		return err
 	}
 	for _, m := range s.messages {
@@ -143,6 +141,7 @@ func (s *receiptStore) onCommit(err error) error {
 	return nil
 }
 
+// The caller must hold the queue's lock.
 func (s *receiptStore) giveBack() {
 	for _, m := range s.messages {
 		if !m.dirty && s.q.index.held[m.key] == m {

@@ -3,6 +3,7 @@ package broker
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"unsafe"
 
@@ -122,25 +123,33 @@ func decodeAttributes(data []byte) ([]queue.Attribute, error) {
 	return attributes, nil
 }
 
-const allColumns = `id, sent, sum, size, due, origin, received, first, dead, source,
-	group_id, dedup_id, trace, attributes, body`
-
-const browsedColumns = allColumns + `, (SELECT history FROM attempts WHERE attempts.id = messages.id)`
-
 // keepContent is the size in bytes above which contents are neither loaded by scans nor cached.
 const keepContent = 8 << 10
 
-const scanColumns = `id, sent, sum, size, due, origin, received, first, dead, source, group_id, dedup_id, trace,
-	iif(size <= ?1, attributes, NULL), iif(size <= ?1, body, NULL)`
+// recordColumns are the columns from which [conn.eachRecord] reads a record, in its order.
+type recordColumns string
 
-const headColumns = `id, sent, sum, size, due, origin, received, first, dead, source, group_id, dedup_id, trace, NULL, NULL`
+const (
+	fixedColumns recordColumns = `id, sent, sum, size, due, origin, received, first, dead, source,
+	group_id, dedup_id, trace, `
+	allColumns       = fixedColumns + `attributes, body`
+	browsedColumns   = allColumns + `, (SELECT history FROM attempts WHERE attempts.id = messages.id)`
+	headColumns      = fixedColumns + `NULL, NULL`
+	attributeColumns = fixedColumns + `attributes, NULL`
+)
 
-func (c *conn) records(text string, args ...any) (rows []*record, err error) {
-	err = c.eachRecord(func(r *record) { rows = append(rows, r) }, text, args...)
+var (
+	scannedContent = fmt.Sprintf(`iif(size <= %[1]d, attributes, NULL), iif(size <= %[1]d, body, NULL)`, keepContent)
+	scanColumns    = fixedColumns + recordColumns(scannedContent)
+)
+
+func (c *conn) records(columns recordColumns, condition string, args ...any) (rows []*record, err error) {
+	err = c.eachRecord(func(r *record) { rows = append(rows, r) }, columns, condition, args...)
 	return rows, err
 }
 
-func (c *conn) eachRecord(f func(*record), text string, args ...any) error {
+// eachRecord calls f for the messages that meet an SQL condition, which may be followed by ORDER BY and LIMIT.
+func (c *conn) eachRecord(f func(*record), columns recordColumns, condition string, args ...any) error {
 	return c.query(func(row row) {
 		r := &record{
 			key: row.int(0), sent: row.int(1), sum: row.int(2), size: row.int(3), due: row.int(4),
@@ -148,11 +157,11 @@ func (c *conn) eachRecord(f func(*record), text string, args ...any) error {
 			group: row.text(10), dedup: row.text(11), trace: row.text(12), attributes: row.bytes(13),
 		}
 		r.body, r.whole = row[14].(string)
-		if len(row) > 15 {
+		if columns == browsedColumns {
 			r.history = row.text(15)
 		}
 		f(r)
-	}, text, args...)
+	}, `SELECT `+string(columns)+` FROM messages WHERE `+condition, args...)
 }
 
 func (c *conn) scan(low, high int64, delayed bool, limit int) ([]*record, error) {
@@ -160,41 +169,35 @@ func (c *conn) scan(low, high int64, delayed bool, limit int) ([]*record, error)
 	if delayed {
 		only = ``
 	}
-	return c.records(`SELECT `+scanColumns+` FROM messages WHERE id > ?2 AND id <= ?3`+only+` ORDER BY id LIMIT ?4`,
-		int64(keepContent), low, high, int64(limit))
+	return c.records(scanColumns, `id > ? AND id <= ?`+only+` ORDER BY id LIMIT ?`, low, high, int64(limit))
 }
 
 func (c *conn) scanWithout(low, high int64, tenants []string, limit int) ([]*record, error) {
-	return c.records(`SELECT `+scanColumns+` FROM messages WHERE id > ?2 AND id <= ?3 AND due IS NULL
-		AND (group_id IS NULL OR group_id NOT IN (SELECT value FROM json_each(?4))) ORDER BY id LIMIT ?5`,
-		int64(keepContent), low, high, string(rawJSON(tenants)), int64(limit))
+	return c.records(scanColumns, `id > ? AND id <= ? AND due IS NULL
+		AND (group_id IS NULL OR group_id NOT IN (SELECT value FROM json_each(?))) ORDER BY id LIMIT ?`,
+		low, high, string(rawJSON(tenants)), int64(limit))
 }
 
-// ok is false if the range has messages with more than a body and attributes.
+// scanPlain is faster than scan. ok is false if the range has messages with more than a body and attributes.
 func (c *conn) scanPlain(low, high int64, limit int) (rows []*record, ok bool, err error) {
 	ok = true
 	err = c.query(func(row row) {
-		ok = ok && row[5] == nil
+		ok = ok && row[4] == nil
 		if !ok {
 			return
 		}
-		r := &record{key: row.int(0), sent: row.int(1), sum: row.int(2), attributes: row.bytes(3)}
-		r.body, r.whole = row[4].(string)
-		r.size = row.int(6)
+		r := &record{key: row.int(0), sent: row.int(1), sum: row.int(2), size: row.int(3), attributes: row.bytes(5)}
+		r.body, r.whole = row[6].(string)
 		rows = append(rows, r)
-	}, `SELECT id, sent, sum, iif(size <= ?1, attributes, NULL), iif(size <= ?1, body, NULL), coalesce(origin, group_id, trace),
-		size
-		FROM messages WHERE id > ?2 AND id <= ?3 AND due IS NULL ORDER BY id LIMIT ?4`,
-		int64(keepContent), low, high, int64(limit))
+	}, `SELECT id, sent, sum, size, coalesce(origin, group_id, trace), `+scannedContent+`
+		FROM messages WHERE id > ? AND id <= ? AND due IS NULL ORDER BY id LIMIT ?`, low, high, int64(limit))
 	return rows, ok, err
 }
 
 // scanDue returns messages by due time, then key, after (from, fromKey) and due by to.
 func (c *conn) scanDue(number, low, high, from, fromKey, to int64, limit int) ([]*record, error) {
-	return c.records(`SELECT `+scanColumns+` FROM messages
-		WHERE id >> 40 = ?2 AND due IS NOT NULL AND due <= ?3 AND (due, id) > (?4, ?5) AND id > ?6 AND id <= ?7
-		ORDER BY due, id LIMIT ?8`,
-		int64(keepContent), number, to, from, fromKey, low, high, int64(limit))
+	return c.records(scanColumns, `id >> 40 = ? AND due IS NOT NULL AND due <= ? AND (due, id) > (?, ?)
+		AND id > ? AND id <= ? ORDER BY due, id LIMIT ?`, number, to, from, fromKey, low, high, int64(limit))
 }
 
 // lookUp reads up to [queue.MaxBatch] messages; missing ones are skipped.
@@ -203,11 +206,11 @@ func (c *conn) lookUp(keys ...int64) ([]*record, error) {
 	for i, key := range keys {
 		args[i] = key
 	}
-	return c.records(`SELECT `+allColumns+` FROM messages WHERE id IN (?,?,?,?,?,?,?,?,?,?)`, args[:]...)
+	return c.records(allColumns, `id IN (?,?,?,?,?,?,?,?,?,?)`, args[:]...)
 }
 
 func (c *conn) recordHead(key int64) (*record, error) {
-	rows, err := c.records(`SELECT `+headColumns+` FROM messages WHERE id = ?`, key)
+	rows, err := c.records(headColumns, `id = ?`, key)
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}

@@ -81,11 +81,10 @@ func (q *liveQueue) reconcile(c *conn, stored *liveQueue) error {
 			"sent", before.Sent-now.Sent, "done", before.Done-now.Done, "moved_in", before.MovedIn-now.MovedIn)
 	}
 
-	purged := now.floor > before.floor
 	q.index.counters = now
 	q.disk = now
 	q.retention.sweptTo = 0
-	if purged {
+	if now.floor > before.floor {
 		q.clear()
 	}
 

@@ -112,7 +112,7 @@ func (w *recordWrite) apply(t *tx) {
 	}
 	if w.sending != nil {
 		w.sending.apply(t)
-		w.sending.answer()
+		w.sending.setIDs()
 	}
 	w.writeNext(t)
 }

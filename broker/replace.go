@@ -44,33 +44,31 @@ func (q *Queue) Replace(ctx context.Context, id, to string, msg queue.Outgoing) 
 	switch {
 	case !r.found:
 		return queue.Sent{}, errNoMessage(q.name, id)
-	case !s.items[0].fresh():
+	case !r.replaced():
 		return queue.Sent{}, errInvalid(
 			"Queue %s had a message with this deduplication ID in the last 5 minutes. Choose another ID.", to)
 	}
 
-	s.answer()
+	s.setIDs()
 	return s.sent[0], nil
 }
 
 type replacement struct {
-	sending  *sending
-	removal  *removal
-	found    bool
-	replaced bool
+	sending *sending
+	removal *removal
+	found   bool
 }
+
+func (r *replacement) replaced() bool { return r.found && r.sending.items[0].fresh() }
 
 func (r *replacement) apply(t *tx) {
 	q := r.removal.q
 	r.found = !t.gone(q) && t.row(q, r.removal.messages[0].key) != nil
-	r.replaced = false
 	if !r.found {
 		return
 	}
-
 	r.sending.apply(t)
-	if r.sending.items[0].fresh() {
-		r.replaced = true
+	if r.replaced() {
 		r.removal.apply(t)
 	}
 }
@@ -78,8 +76,8 @@ func (r *replacement) apply(t *tx) {
 var errNotReplaced = errInvalid("The message was not replaced.")
 
 func (r *replacement) onCommit(err error) error {
-	if err == nil && !r.replaced {
-		_ = r.removal.onCommit(errNotReplaced)
+	if err == nil && !r.replaced() {
+		_ = r.removal.onCommit(errNotReplaced) // releases the message
 		return nil
 	}
 	if err := r.removal.onCommit(err); err != nil {

@@ -85,7 +85,7 @@ func (q *liveQueue) postpone(m *message, delay time.Duration) error {
 	case m.inFlight:
 		q.repeats.forget(m)
 		q.changeVisibility(m, now, delay)
-	case delay > 0:
+	case delay > 0: // hide it by a receive that does not count
 		q.index.order.withdraw(m)
 		m.count++
 		m.unread++
@@ -112,7 +112,7 @@ type rescheduling struct {
 	m          *message // from claim
 	delay      time.Duration
 	found      bool
-	before, to int64 // Unix milliseconds
+	before, to int64 // end of the delay in Unix milliseconds, or 0
 	sent       int64 // new sent time of a scheduled message; otherwise 0
 }
 
@@ -131,7 +131,7 @@ func (r *rescheduling) apply(t *tx) {
 	r.found = true
 	r.before = row.due
 	if r.delay > 0 {
-		r.to = gridUp(r.q.broker.clock.nowRoundedUp() + r.delay.Milliseconds())
+		r.to = roundUp(r.q.broker.clock.nowRoundedUp()+r.delay.Milliseconds(), delayGrid)
 	}
 
 	if !scheduled(row.sent, row.due) {

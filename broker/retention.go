@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	sweepRows = 500
-	sweepWalk = 5_000
+	sweepRows = 500   // expired messages per query
+	sweepWalk = 5_000 // messages examined by findInOrder
 )
 
 type retention struct {
@@ -26,18 +26,12 @@ func (q *liveQueue) watchRetention(sent int64) {
 	q.retention.alarm.set(at, time.Duration(at-stamp())*time.Millisecond)
 }
 
-func (q *liveQueue) onRetention() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.sweepNow()
-}
-
 // The caller must hold the lock.
 func (q *liveQueue) sweepNow() {
 	if q.retention.sweeping || q.deleted || q.broker.background.closing.Load() {
 		return
 	}
-	q.retention.alarm.at = 0
+	q.retention.alarm.stop() // the sweep sets it again
 	q.retention.sweeping = q.broker.writer.submit(&sweep{q: q}, needsNothing, nil) == nil
 }
 

@@ -68,7 +68,7 @@ func (s *sending) visibleAt(notBefore, now int64) int64 {
 		ahead = 0
 	}
 	if notBefore-s.at <= maxDelay.Milliseconds() {
-		return gridUp(notBefore + ahead)
+		return roundUp(notBefore+ahead, delayGrid)
 	}
-	return (notBefore + ahead + longGrid - 1) / longGrid * longGrid
+	return roundUp(notBefore+ahead, longGrid)
 }

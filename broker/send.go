@@ -29,7 +29,7 @@ func (q *Queue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, 
 	if err := q.b.writer.do(s, needsFsync|needsSpace); err != nil {
 		return nil, err
 	}
-	s.answer()
+	s.setIDs()
 	return s.sent, nil
 }
 
@@ -131,7 +131,7 @@ func (s *sending) setTimes(it *sendingItem, now int64) {
 	r.sent = s.at
 	r.due = 0
 	if it.delay > 0 {
-		r.due = gridUp(now + it.delay.Milliseconds())
+		r.due = roundUp(now+it.delay.Milliseconds(), delayGrid)
 	}
 	if it.notBefore > s.at {
 		r.due = max(r.due, s.visibleAt(it.notBefore, now))
@@ -139,7 +139,7 @@ func (s *sending) setTimes(it *sendingItem, now int64) {
 	}
 }
 
-func (s *sending) answer() {
+func (s *sending) setIDs() {
 	work := new(block)
 	for i := range s.items {
 		it := &s.items[i]

@@ -41,7 +41,7 @@ func (s *standardOrder) add(m *message) {
 }
 
 func (s *standardOrder) requeue(m *message) {
-	if m.queued || !m.idle() {
+	if m.queued || !m.eligible() {
 		return
 	}
 	m.queued = true
@@ -90,7 +90,7 @@ func (s *standardOrder) take(t takeRequest) []*message {
 			break
 		}
 		m.queued = false
-		if !m.idle() || m.inFlight {
+		if !m.eligible() || m.inFlight {
 			continue
 		}
 		if t.decide(m) == deliverIt {

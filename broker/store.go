@@ -152,7 +152,7 @@ const (
 type store struct {
 	write  *conn
 	reads  chan *conn
-	open   int
+	open   int  // number of read connections
 	full   bool // PRAGMA synchronous is FULL
 	closed bool
 }
@@ -248,7 +248,7 @@ func (s *store) connect(dir, vfs string, cache int64) (err error) {
 		PRAGMA wal_autocheckpoint = 0; PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL;
 		PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
 		PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
-		PRAGMA journal_size_limit = `+strconv.Itoa(logLimit)+cacheOf(cache))
+		PRAGMA journal_size_limit = `+strconv.Itoa(logLimit)+cachePragma(cache))
 	if err != nil {
 		return err
 	}
@@ -257,7 +257,7 @@ func (s *store) connect(dir, vfs string, cache int64) (err error) {
 	}
 
 	for s.open < readers {
-		r, err := connect(path, vfs, `PRAGMA query_only = ON`+cacheOf(cache/4))
+		r, err := connect(path, vfs, `PRAGMA query_only = ON`+cachePragma(cache/4))
 		if err != nil {
 			return err
 		}
@@ -267,7 +267,7 @@ func (s *store) connect(dir, vfs string, cache int64) (err error) {
 	return nil
 }
 
-func cacheOf(size int64) string { return fmt.Sprintf("; PRAGMA cache_size = -%d", size>>10) }
+func cachePragma(size int64) string { return fmt.Sprintf("; PRAGMA cache_size = -%d", size>>10) }
 
 var errDamaged = errors.New("the file is damaged")
 

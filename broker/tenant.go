@@ -20,6 +20,7 @@ const (
 	leastBusy    = time.Millisecond
 	// A noisy tenant becomes quiet once it has no visible messages or has sent none for quietAfter.
 	quietAfter = 5 * time.Minute
+	quietCheck = 30 * time.Second
 	// After quietShare messages of quiet tenants, a noisy one gets a turn, so that it never starves.
 	quietShare = 9
 	// Inactive tenants are only removed from memory beyond fewTenants.
@@ -121,7 +122,7 @@ func (s *standardOrder) quietIdleTenants(complete bool) {
 		return
 	}
 
-	s.nextQuietCheck = now + time.Minute.Milliseconds()/2
+	s.nextQuietCheck = now + quietCheck.Milliseconds()
 	s.noisy = slices.DeleteFunc(s.noisy, func(t *tenant) bool {
 		idle := complete && t.noisy.index < 0
 		if !idle && !t.sentNothing(now) {

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -42,27 +43,38 @@ func date(milli int64) time.Time {
 	return time.UnixMilli(milli)
 }
 
-// alarm calls ring at the earliest set time. Its owner's lock guards it.
+// alarm calls ring once, at the earliest time set. The lock guards it, and is held during ring.
 type alarm struct {
+	lock  sync.Locker
 	ring  func()
 	timer *time.Timer
-	at    int64
+	at    int64 // 0 if not set
 }
 
-// at can have any unit, because it is only compared with other times of this alarm.
+// set makes the alarm ring after wait, unless an earlier time is set. at is that time, in the same unit in all calls.
 func (a *alarm) set(at int64, wait time.Duration) {
 	if a.at != 0 && a.at <= at {
 		return
 	}
 	a.at = at
 	if a.timer == nil {
-		a.timer = time.AfterFunc(max(0, wait), a.ring)
+		a.timer = time.AfterFunc(max(0, wait), a.onTimer)
 	} else {
 		a.timer.Reset(max(0, wait))
 	}
 }
 
+func (a *alarm) setUnlessSet(wait time.Duration) { a.set(1, wait) }
+
+func (a *alarm) onTimer() {
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	a.at = 0
+	a.ring()
+}
+
 func (a *alarm) stop() {
+	a.at = 0
 	if a.timer != nil {
 		a.timer.Stop()
 	}
@@ -108,7 +120,7 @@ func (h *indexed[T]) Pop() any {
 // Due times are rounded up to delayGrid milliseconds, which limits the number of distinct ones in memory.
 const delayGrid = 10
 
-func gridUp(milli int64) int64 { return (milli + delayGrid - 1) / delayGrid * delayGrid }
+func roundUp(n, unit int64) int64 { return (n + unit - 1) / unit * unit }
 
 // delays counts delayed messages by due time in Unix milliseconds.
 type delays struct {

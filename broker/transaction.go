@@ -78,10 +78,10 @@ func (t *tx) counters(q *liveQueue) *counters {
 	return &q.disk
 }
 
-// received reports whether the message may have rows in receipts and attempts.
-func (t *tx) remove(key int64, received bool) {
+// mayHaveRows reports whether the message may have rows in receipts and attempts.
+func (t *tx) remove(key int64, mayHaveRows bool) {
 	t.removed = append(t.removed, key)
-	if received {
+	if mayHaveRows {
 		t.received = append(t.received, key)
 		t.failed = append(t.failed, key)
 	}
@@ -135,7 +135,7 @@ func (t *tx) row(q *liveQueue, key int64) (r *record) {
 // FAIL avoids the journal for undoing one statement; an error rolls back the whole transaction anyway.
 var (
 	insertPlain = insertTexts(`id, sent, sum, size, attributes, body`, 6)
-	insertAny   = insertTexts(allColumns, 15)
+	insertAny   = insertTexts(string(allColumns), 15)
 )
 
 func insertTexts(names string, columns int) (texts [queue.MaxBatch + 1]string) {
@@ -191,10 +191,16 @@ func orNull[T comparable](v T) any {
 	return v
 }
 
-const listedKeys = 16
+const (
+	listedKeys   = 16
+	minRangeKeys = 4
+)
 
 // deletion has the SQL that deletes one row, listedKeys rows, or a range of rows.
-type deletion struct{ one, listed, between string }
+type deletion struct {
+	one, listed, between string
+	returnsReasons       bool
+}
 
 var (
 	deleteMessages = deletionOf(`messages`, ``)
@@ -208,24 +214,26 @@ func deletionOf(table, returning string) deletion {
 		one:     text + `= ?` + returning,
 		listed:  text + `IN (` + repeated(`?`, listedKeys) + `)` + returning,
 		between: text + `BETWEEN ? AND ?` + returning,
+
+		returnsReasons: returning != ``,
 	}
 }
 
-func (t *tx) deleteRows(texts *deletion, text string, keys ...any) {
-	if texts == &deleteAttempts {
+func (t *tx) deleteRows(d *deletion, text string, keys ...any) {
+	if d.returnsReasons {
 		t.query(func(row row) { t.countReason(row.int(0), row.text(1), row.int(2), -1) }, text, keys...)
 	} else {
 		t.exec(text, keys...)
 	}
 }
 
-func (t *tx) flushDeletes(texts *deletion, keys []int64) {
+func (t *tx) flushDeletes(d *deletion, keys []int64) {
 	slices.Sort(keys)
 	var scattered []any
 	for len(keys) > 0 {
 		n := consecutive(keys)
-		if n >= 4 {
-			t.deleteRows(texts, texts.between, keys[0], keys[n-1])
+		if n >= minRangeKeys {
+			t.deleteRows(d, d.between, keys[0], keys[n-1])
 		} else {
 			for _, key := range keys[:n] {
 				scattered = append(scattered, key)
@@ -235,12 +243,12 @@ func (t *tx) flushDeletes(texts *deletion, keys []int64) {
 	}
 
 	for some := range slices.Chunk(scattered, listedKeys) {
-		text := texts.one
+		text := d.one
 		if len(some) > 1 {
-			text = texts.listed
-			some = append(some, make([]any, listedKeys-len(some))...)
+			text = d.listed
+			some = append(some, make([]any, listedKeys-len(some))...) // NULLs match no row
 		}
-		t.deleteRows(texts, text, some...)
+		t.deleteRows(d, text, some...)
 	}
 }
 

@@ -237,7 +237,7 @@ func TestDelays(t *testing.T) {
 		t.Error("there is a next one")
 	}
 	for _, c := range [][2]int64{{0, 0}, {1, 10}, {10, 10}, {11, 20}} {
-		if got := gridUp(c[0]); got != c[1] {
+		if got := roundUp(c[0], delayGrid); got != c[1] {
 			t.Error(c, got)
 		}
 	}
@@ -359,7 +359,7 @@ func TestDiskGuard(t *testing.T) {
 			}
 			return info.Size()
 		}
-		if low, _ := look(); low || held() != minReserved {
+		if low, _ := look(); low || held() != reserveUnit {
 			t.Errorf("a gigabyte is little: %t, %d bytes held", low, held())
 		}
 		if err := os.WriteFile(filepath.Join(r.dir, databaseName+"-wal"), make([]byte, 2<<20+1), 0o600); err != nil {
@@ -422,7 +422,7 @@ func TestReserveShrinksWithTheLog(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.shrinkReserve()
-			if got := reserved(); got != length+minReserved {
+			if got := reserved(); got != length+reserveUnit {
 				t.Errorf("%d bytes are reserved beside a log of %d", got, length)
 			}
 		}
@@ -450,8 +450,8 @@ func TestARemovedReserveIsAllocatedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if allocated := info.Sys().(*syscall.Stat_t).Blocks * 512; allocated < minReserved {
-		t.Errorf("%d bytes are allocated, want %d", allocated, int64(minReserved))
+	if allocated := info.Sys().(*syscall.Stat_t).Blocks * 512; allocated < reserveUnit {
+		t.Errorf("%d bytes are allocated, want %d", allocated, int64(reserveUnit))
 	}
 }
 

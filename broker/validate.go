@@ -117,7 +117,6 @@ func validText(s string) bool {
 		for i+8 <= len(s) && printable8(s[i:i+8]) {
 			i += 8
 		}
-
 		if i == len(s) {
 			break
 		}

@@ -63,24 +63,23 @@ func (w *writer) change(run func(t *tx), after func()) error {
 }
 
 type writer struct {
-	b       *Broker
-	restore func() error
-	wake    chan struct{} // holds a token while requests are pending
-	done    chan struct{}
-	tx      *tx
-	upkeep  *maintenance
-	mu      sync.Mutex
-	pending []pendingRequest
-	spare   []pendingRequest // the previous group's slice, reused
-	closed  bool
-	failure error
+	b           *Broker
+	wake        chan struct{} // holds a token while requests are pending
+	done        chan struct{}
+	tx          *tx
+	maintenance *maintenance
+	mu          sync.Mutex
+	pending     []pendingRequest
+	spare       []pendingRequest // the previous group's slice, reused
+	closed      bool
+	failure     error
 }
 
 const groupLimit = 512
 
-func newWriter(b *Broker, restore func() error) *writer {
-	return &writer{b: b, restore: restore, wake: make(chan struct{}, 1), done: make(chan struct{}),
-		tx: newTx(b.store.Load().write), upkeep: newMaintenance(b)}
+func newWriter(b *Broker) *writer {
+	return &writer{b: b, wake: make(chan struct{}, 1), done: make(chan struct{}),
+		tx: newTx(b.store.Load().write), maintenance: newMaintenance(b)}
 }
 
 // submit returns an error if the broker is closed or the store has failed. The result goes to done, if not nil.
@@ -141,15 +140,12 @@ func (w *writer) close() {
 
 func (w *writer) run() {
 	defer close(w.done)
-	defer w.upkeep.timer.Stop()
+	defer w.maintenance.timer.Stop()
 	for {
 		select {
 		case <-w.wake:
-		case <-w.upkeep.timer.C:
-			w.upkeep.armed = false
-			if w.failed() == nil {
-				w.upkeep.run()
-			}
+		case <-w.maintenance.timer.C:
+			w.maintenance.run()
 			continue
 		}
 
@@ -220,7 +216,7 @@ func (w *writer) commit(group []pendingRequest) {
 
 	finishAll(group, nil)
 	clear(group)
-	if err := w.upkeep.afterCommit(); err != nil && !isFull(err) {
+	if err := w.maintenance.afterCommit(); err != nil && !isFull(err) {
 		w.fail(nil, err)
 	}
 }
@@ -283,7 +279,7 @@ func (w *writer) reopen() {
 	_ = w.b.disk.checkBeforeClose()
 	_ = w.b.store.Load().close()
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
-		err := w.restore()
+		err := w.b.restore()
 		if err == nil {
 			break
 		}
