@@ -29,6 +29,7 @@ func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.
 			if out, err := r.deliverResult(); len(out) > 0 || err != nil {
 				return out, err
 			}
+			r.keepRoom(0)
 			continue
 		}
 		if again, err := r.wait(ctx); !again {
@@ -171,8 +172,14 @@ func (r *receive) pollWithinRoom(ctx context.Context) error {
 	for _, g := range r.result.messages {
 		bytes += int64(g.m.size)
 	}
-	r.req.Room.Keep(bytes)
+	r.keepRoom(bytes)
 	return err
+}
+
+func (r *receive) keepRoom(bytes int64) {
+	if r.req.Room != nil {
+		r.req.Room.Keep(bytes)
+	}
 }
 
 func (r *receive) poll() error {

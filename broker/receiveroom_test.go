@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -14,8 +15,32 @@ type testRoom struct {
 	kept int64
 }
 
-func (r *testRoom) Acquire(context.Context) error { return r.err }
-func (r *testRoom) Keep(bytes int64)              { r.kept = bytes }
+func (r *testRoom) Acquire(context.Context) error {
+	if r.kept > 0 {
+		return fmt.Errorf("acquired while %d bytes are kept", r.kept)
+	}
+	return r.err
+}
+
+func (r *testRoom) Keep(bytes int64) { r.kept = bytes }
+
+func TestReceiveReleasesMemoryOfUndeliveredMessages(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	b := openDir(t, dir, quiet())
+	q := create(t, b, "jobs", nil)
+	body := strings.Repeat("a", keepContent+1) // not cached
+	id := send(t, q, queue.Outgoing{Body: body})[0].ID
+	spoil(t, dir, body)
+	var room testRoom
+	msgs, err := q.Receive(t.Context(), queue.ReceiveRequest{Max: 1, Room: &room})
+	if err != nil || len(msgs) > 0 || room.kept != 0 {
+		t.Errorf("received %d messages, kept %d bytes, %v; want none", len(msgs), room.kept, err)
+	}
+	if n, err := b.DeleteMessages(t.Context(), "jobs", []string{id}); n != 1 || err != nil {
+		t.Errorf("%d messages deleted, %v", n, err)
+	}
+}
 
 func TestReceiveStopsAtItsMemoryLimit(t *testing.T) {
 	t.Parallel()
