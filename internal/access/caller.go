@@ -54,7 +54,7 @@ func (c *Caller) Authorize(action, arn string, p *Policy) error {
 	decision, by := p.decide(request{principal, account, action, arn, c.TLS, c.Address})
 	switch {
 	case decision == denied && granted:
-		return denial(action, name, by.Condition)
+		return denial(action, name, by.Condition.all)
 	case decision == allowed, decision == silent && granted:
 		return nil
 	}
@@ -75,19 +75,17 @@ func (c *Caller) isGranted(action, name string) bool {
 	return !c.sendOnly || slices.Contains(sendActions, action)
 }
 
-func denial(action, name string, condition map[string]map[string]texts) error {
+func denial(action, name string, held []condition) error {
 	cause := " to this caller"
 	advice := "Use other credentials"
-	for _, keys := range condition {
-		for key := range keys {
-			switch strings.ToLower(key) {
-			case secureTransport:
-				cause = ", because the request is not encrypted"
-				advice = "Call the endpoint over https"
-			case sourceIP:
-				cause = ", because of the address it comes from"
-				advice = "Call it from another address"
-			}
+	for _, c := range held {
+		switch c.key {
+		case secureTransport:
+			cause = ", because the request is not encrypted"
+			advice = "Call the endpoint over https"
+		case sourceIP:
+			cause = ", because of the address it comes from"
+			advice = "Call it from another address"
 		}
 	}
 

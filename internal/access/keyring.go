@@ -21,11 +21,11 @@ import (
 	"tendril/queue"
 )
 
-const service = "sqs"
-
-const recheckInterval = time.Second
-
-const maxFile = 1 << 20
+const (
+	service         = "sqs"
+	recheckInterval = time.Second
+	maxFile         = 1 << 20 // bytes
+)
 
 // KeyPair is an entry of a credentials file.
 type KeyPair struct {
@@ -159,20 +159,21 @@ func redactValue(err error) error {
 // Create generates a key pair with the Name, Allow, Queues and Expires of k, and adds it to a file, which it creates
 // with mode 0600 if missing. A key pair that expires gets a session token.
 func Create(path string, k KeyPair, now time.Time) (KeyPair, error) {
-	pairs, err := k.generate(path, now)
+	pairs, err := pairsWith(path, k, now)
 	if err != nil {
 		return KeyPair{}, err
 	}
-	return k, writeFile(path, append(pairs, k))
+	return pairs[len(pairs)-1], writeFile(path, pairs)
 }
 
 // CanCreate returns the error that [Create] would return before writing.
 func CanCreate(path string, k KeyPair) error {
-	_, err := k.generate(path, time.Time{})
+	_, err := pairsWith(path, k, time.Time{})
 	return err
 }
 
-func (k *KeyPair) generate(path string, now time.Time) ([]KeyPair, error) {
+// pairsWith returns the file's key pairs, followed by k with new keys.
+func pairsWith(path string, k KeyPair, now time.Time) ([]KeyPair, error) {
 	pairs, err := ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -186,7 +187,7 @@ func (k *KeyPair) generate(path string, now time.Time) ([]KeyPair, error) {
 		k.SessionToken = Secret(randomKey(60))
 	}
 	k.Created = now.UTC().Truncate(time.Second)
-	return pairs, k.check()
+	return append(pairs, k), k.check()
 }
 
 // Revoke removes a key pair from a file by name or access key ID. It returns an error if the key pair is missing.
@@ -244,7 +245,8 @@ type Keyring struct {
 	mu      sync.Mutex
 	pairs   map[string]KeyPair // by access key ID
 	granted []KeyPair          // created by Grant; not in the file
-	info    fs.FileInfo
+	info    fs.FileInfo        // at the last read; nil if the file was missing
+	err     error              // of the last read
 	checked time.Time
 }
 
@@ -293,24 +295,19 @@ func (k *Keyring) lookUp(id string) (pair KeyPair, ok bool) {
 
 func (k *Keyring) refresh() {
 	info, err := os.Stat(k.path)
-	if err == nil && k.info != nil && isUnchanged(k.info, info) {
+	if err == nil && k.err == nil && datadir.IsUnchanged(k.info, info) {
 		return
-	}
-	if errors.Is(err, fs.ErrNotExist) && k.info == nil {
-		return // already reported
 	}
 
 	pairs, err := ReadFile(k.path)
-	k.info = info
-	if err == nil {
+	switch {
+	case err == nil:
 		k.setPairs(pairs)
-	} else if k.rejected != nil {
+	case k.err != nil && k.err.Error() == err.Error(): // already reported
+	case k.rejected != nil:
 		k.rejected(err)
 	}
-}
-
-func isUnchanged(before, now fs.FileInfo) bool {
-	return os.SameFile(before, now) && before.ModTime().Equal(now.ModTime()) && before.Size() == now.Size()
+	k.info, k.err = info, err
 }
 
 // errRefused is the error for all rejected signatures. Its code makes SDKs compensate for a wrong clock and retry.

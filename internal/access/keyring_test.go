@@ -85,6 +85,37 @@ func TestFilesThatAreRefused(t *testing.T) {
 	}
 }
 
+func TestKeyringReadsAFileOnceItIsPrivate(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "credentials.json")
+	if _, err := Create(path, KeyPair{Name: "web", Allow: AllowAll}, created); err != nil {
+		t.Fatal(err)
+	}
+	rejected := 0
+	ring, err := Open(path, func(error) { rejected++ })
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := created
+	ring.now = func() time.Time { return now }
+	job, err := Create(path, KeyPair{Name: "job", Allow: AllowAll}, created)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mode := range []os.FileMode{0o644, 0o644, 0o600} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(recheckInterval)
+		if _, known := ring.lookUp(job.AccessKeyID); known != (mode == 0o600) {
+			t.Errorf("with mode %o the new key pair is known: %t", mode, known)
+		}
+	}
+	if rejected != 1 {
+		t.Errorf("rejected %d times", rejected)
+	}
+}
+
 // A broken file must not change the key pairs.
 func TestKeyringFollowsItsFile(t *testing.T) {
 	t.Parallel()

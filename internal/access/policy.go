@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -18,7 +19,7 @@ type statement struct {
 	Principal                            principal
 	Action, Resource                     texts
 	NotPrincipal, NotAction, NotResource json.RawMessage
-	Condition                            map[string]map[string]texts
+	Condition                            conditions
 }
 
 type texts []string
@@ -102,7 +103,6 @@ func ParsePolicy(text string) (*Policy, error) {
 }
 
 func (s *statement) check() error {
-	_, evaluable := s.holds(request{})
 	switch {
 	case s.Effect != "Allow" && s.Effect != "Deny":
 		return fmt.Errorf("invalid Effect %q: use Allow or Deny", s.Effect)
@@ -113,26 +113,41 @@ func (s *statement) check() error {
 			"principals, actions and resources")
 	case len(s.Principal.aws) == 0 || len(s.Action) == 0:
 		return errors.New("a Deny needs an AWS Principal and an Action")
-	case !evaluable:
+	case s.Condition.unsupported:
 		return errors.New("this queue evaluates a Deny only with the conditions Bool aws:SecureTransport and " +
 			"IpAddress or NotIpAddress aws:SourceIp, with valid ranges")
 	}
 	return nil
 }
 
-// evaluable is false if any condition is unsupported or has invalid values.
-func (s *statement) holds(r request) (all, evaluable bool) {
-	all = true
-	for operator, keys := range s.Condition {
-		for key, values := range keys {
-			holds, evaluable := conditionHolds(strings.ToLower(operator), strings.ToLower(key), values, r)
-			if !evaluable {
-				return false, false
+// conditions hold if each of them holds.
+type conditions struct {
+	all         []condition
+	unsupported bool // or has invalid values
+}
+
+// UnmarshalJSON accepts unsupported conditions.
+func (c *conditions) UnmarshalJSON(data []byte) error {
+	var operators map[string]map[string]texts
+	if err := json.Unmarshal(data, &operators); err != nil {
+		return err
+	}
+	for _, operator := range slices.Sorted(maps.Keys(operators)) {
+		for key, values := range operators[operator] {
+			one, supported := parseCondition(strings.ToLower(operator), strings.ToLower(key), values)
+			if !supported {
+				c.unsupported = true
+				return nil
 			}
-			all = all && holds
+			c.all = append(c.all, one)
 		}
 	}
-	return all, true
+	return nil
+}
+
+func (c *conditions) hold(r request) bool {
+	fails := func(one condition) bool { return !one.holds(r) }
+	return !c.unsupported && !slices.ContainsFunc(c.all, fails)
 }
 
 const (
@@ -140,30 +155,32 @@ const (
 	sourceIP        = "aws:sourceip"
 )
 
-// A request over a Unix socket has no IP address, so NotIpAddress holds for it and IpAddress does not, as on AWS if the
-// key is missing.
-func conditionHolds(operator, key string, values texts, r request) (holds, evaluable bool) {
-	switch {
-	case operator == "bool" && key == secureTransport && len(values) == 1:
-		return (values[0] == "true") == r.tls, true
-	case operator == "ipaddress" && key == sourceIP && len(values) > 0:
-		return inRanges(values, r.address)
-	case operator == "notipaddress" && key == sourceIP && len(values) > 0:
-		within, valid := inRanges(values, r.address)
-		return valid && !within, valid
-	}
-	return false, false
+type condition struct {
+	key   string
+	holds func(request) bool
 }
 
-func inRanges(ranges texts, address netip.Addr) (within, valid bool) {
-	for _, text := range ranges {
-		prefix, err := parseRange(text)
-		if err != nil {
-			return false, false
+// parseCondition returns false for an unsupported condition and for invalid values. A request over a Unix socket has no
+// IP address, so NotIpAddress holds for it and IpAddress does not, as on AWS if the key is missing.
+func parseCondition(operator, key string, values texts) (c condition, supported bool) {
+	switch {
+	case operator == "bool" && key == secureTransport && len(values) == 1:
+		return condition{key, func(r request) bool { return (values[0] == "true") == r.tls }}, true
+	case (operator == "ipaddress" || operator == "notipaddress") && key == sourceIP && len(values) > 0:
+		var ranges []netip.Prefix
+		for _, text := range values {
+			prefix, err := parseRange(text)
+			if err != nil {
+				return condition{}, false
+			}
+			ranges = append(ranges, prefix)
 		}
-		within = within || prefix.Contains(address)
+		return condition{key, func(r request) bool {
+			within := slices.ContainsFunc(ranges, func(p netip.Prefix) bool { return p.Contains(r.address) })
+			return within == (operator == "ipaddress")
+		}}, true
 	}
-	return within, true
+	return condition{}, false
 }
 
 func parseRange(text string) (netip.Prefix, error) {
@@ -209,7 +226,7 @@ func (s *statement) applies(r request) bool {
 	if s.NotPrincipal != nil || s.NotAction != nil || s.NotResource != nil {
 		return false
 	}
-	if holds, _ := s.holds(r); !holds {
+	if !s.Condition.hold(r) {
 		return false
 	}
 	if !slices.ContainsFunc(s.Principal.aws, func(p string) bool { return s.matchesPrincipal(p, r) }) {

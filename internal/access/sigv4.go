@@ -32,7 +32,6 @@ type signature struct {
 	date                        time.Time
 	expires                     time.Duration // of a presigned request; 0 for a signature in a header
 	token                       string
-	query                       bool
 }
 
 func readSignature(r *http.Request) (s signature, ok bool) {
@@ -84,7 +83,6 @@ func readQuery(query url.Values) (s signature, ok bool) {
 	if s.date, ok = parseDate(query.Get("X-Amz-Date")); !ok {
 		return s, false
 	}
-	s.query = true
 	s.sum = query.Get("X-Amz-Signature")
 	s.token = query.Get("X-Amz-Security-Token")
 	s.signed = strings.Split(query.Get("X-Amz-SignedHeaders"), ";")
@@ -112,7 +110,7 @@ func (s *signature) parseCredential(credential string) bool {
 
 func (s *signature) isCurrent(now time.Time) bool {
 	age := now.Sub(s.date)
-	if s.query {
+	if s.expires > 0 {
 		return age >= -maxSkew && age <= s.expires
 	}
 	return age.Abs() <= maxSkew

@@ -96,6 +96,28 @@ func TestTokenFileIsReadAgain(t *testing.T) {
 	}
 }
 
+func TestTokensAreAcceptedAgainOnceTheirFileIsPrivate(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var log bytes.Buffer
+	s := New(&Options{Token: testToken, Access: Access{TokenDir: dir}, Logger: textLogger(&log)})
+	secret := create(t, dir, "ci", time.Time{}, api.ScopeRead)
+	for _, c := range []struct {
+		mode os.FileMode
+		code int
+	}{{0o600, 409}, {0o644, 401}, {0o644, 401}, {0o600, 409}} {
+		if err := os.Chmod(filepath.Join(dir, tokens.Filename), c.mode); err != nil {
+			t.Fatal(err)
+		}
+		if code := statusWith(t, s, secret); code != c.code {
+			t.Errorf("with mode %o the token answered %d, want %d", c.mode, code, c.code)
+		}
+	}
+	if n := strings.Count(log.String(), "tokens not accepted"); n != 1 {
+		t.Errorf("reported %d times:\n%s", n, &log)
+	}
+}
+
 func TestTokenExpires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -80,6 +80,7 @@ func CanCreate(dataDir string, t Token) error {
 	return err
 }
 
+// checkNew returns the existing tokens if t can be added to them.
 func (t *Token) checkNew(dataDir string) ([]stored, error) {
 	tokens, err := read(dataDir)
 	if err != nil {
@@ -135,13 +136,13 @@ func readWithout(dataDir, name string) ([]stored, error) {
 
 // List returns the tokens in dataDir in order of creation.
 func List(dataDir string) ([]Token, error) {
-	stored, err := read(dataDir)
+	all, err := read(dataDir)
 	if err != nil {
 		return nil, err
 	}
 	used := readUsed(dataDir)
-	tokens := make([]Token, len(stored))
-	for i, t := range stored {
+	tokens := make([]Token, len(all))
+	for i, t := range all {
 		tokens[i] = t.Token
 		if at := used[t.Name]; !at.Before(tokens[i].Created) { // an earlier use was of another token with this name
 			tokens[i].LastUsed = at
@@ -200,7 +201,8 @@ type File struct {
 	Log *slog.Logger
 
 	mu     sync.Mutex
-	seen   fs.FileInfo
+	info   fs.FileInfo // at the last read; nil if the file was missing
+	err    error       // of the last read
 	tokens []stored
 	used   map[string]time.Time
 }
@@ -236,20 +238,19 @@ func (f *File) Find(secret string) (Token, bool) {
 func (f *File) reread() {
 	info, err := os.Lstat(filepath.Join(f.Dir, Filename))
 	if err != nil {
-		f.seen, f.tokens = nil, nil
+		f.info, f.err, f.tokens = nil, nil, nil
+		return
+	}
+	if f.err == nil && datadir.IsUnchanged(f.info, info) {
 		return
 	}
 
-	isSame := f.seen != nil && os.SameFile(info, f.seen) && info.ModTime().Equal(f.seen.ModTime()) &&
-		info.Size() == f.seen.Size()
-	if isSame {
-		return
-	}
-
-	f.seen = info
-	if f.tokens, err = read(f.Dir); err != nil {
+	tokens, err := read(f.Dir)
+	if isReported := f.err != nil && err != nil && f.err.Error() == err.Error(); err != nil && !isReported {
 		f.Log.Error("tokens not accepted", "err", err)
 	}
+	f.info, f.err, f.tokens = info, err, tokens
+
 	f.used = readUsed(f.Dir)
 	maps.DeleteFunc(f.used, func(name string, _ time.Time) bool {
 		return !slices.ContainsFunc(f.tokens, func(t stored) bool { return t.Name == name })

@@ -126,6 +126,13 @@ func CheckFile(path string) error {
 	return nil
 }
 
+// IsUnchanged reports whether a file has the same identity, size, modification time and mode as before. before may be
+// nil.
+func IsUnchanged(before, now fs.FileInfo) bool {
+	return before != nil && os.SameFile(before, now) && before.Size() == now.Size() &&
+		before.ModTime().Equal(now.ModTime()) && before.Mode() == now.Mode()
+}
+
 func irregular(path, what string) error {
 	return fmt.Errorf("%s is %s; remove it, or use another data directory with --data-dir", path, what)
 }
