@@ -49,11 +49,11 @@ func changedIf(is bool) Outcome {
 
 // Applier applies the machine steps of a bundle. It is not safe for concurrent use.
 type Applier struct {
-	system   System
-	changed  []string
-	written  []string // paths with their own step, which sets the permissions
-	updated  bool
-	reloaded bool
+	system      System
+	changed     []string // titles of steps
+	files       []string // paths with their own step, which sets the permissions
+	aptUpdated  bool
+	unitsLoaded int // the number of changed steps at the last daemon-reload
 }
 
 // NewApplier returns an [Applier] for the steps of one bundle.
@@ -61,7 +61,7 @@ func NewApplier(system System, steps []Step) *Applier {
 	a := &Applier{system: system}
 	for i := range steps {
 		if steps[i].Section == "files" {
-			a.written = append(a.written, steps[i].Name)
+			a.files = append(a.files, steps[i].Name)
 		}
 	}
 	return a
@@ -106,7 +106,7 @@ func (a *Applier) command(ctx context.Context, c *bundle.Command) (Outcome, erro
 
 func (a *Applier) group(ctx context.Context, g *bundle.Group) (Outcome, error) {
 	if entry, ok := a.query(ctx, "getent", "group", g.Name); ok {
-		if current := field(entry, 2); g.GID != "" && g.GID != current {
+		if current := idOf(entry); g.GID != "" && g.GID != current {
 			return unchanged, fmt.Errorf("group %s exists with GID %s, not %s", g.Name, current, g.GID)
 		}
 		return unchanged, nil
@@ -120,7 +120,7 @@ func (a *Applier) group(ctx context.Context, g *bundle.Group) (Outcome, error) {
 
 func (a *Applier) user(ctx context.Context, u *bundle.User) (Outcome, error) {
 	if entry, ok := a.query(ctx, "getent", "passwd", u.Name); ok {
-		if current := field(entry, 2); u.UID != "" && u.UID != current {
+		if current := idOf(entry); u.UID != "" && u.UID != current {
 			return unchanged, fmt.Errorf("user %s exists with UID %s, not %s", u.Name, current, u.UID)
 		}
 		return a.joinGroups(ctx, u)
@@ -157,9 +157,10 @@ func (a *Applier) noLogin() string {
 	return "/bin/false"
 }
 
-func field(entry string, i int) string {
-	if fields := strings.Split(entry, ":"); i < len(fields) {
-		return fields[i]
+// idOf returns the third field of an entry of passwd or group, or "".
+func idOf(entry string) string {
+	if fields := strings.Split(entry, ":"); len(fields) > 2 {
+		return fields[2]
 	}
 	return ""
 }

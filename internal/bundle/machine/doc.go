@@ -9,7 +9,7 @@
 //     test fails.
 //   - A file is replaced atomically. The section files keeps the previous one with the suffix .bak.
 //   - An archive is never unpacked outside its folder.
-//   - Downloads use TLS or come from this machine, and their size is limited.
+//   - Sources use TLS or come from this machine, and their size is limited.
 //
 // A failed deployment leaves the changes made so far. The caller must check whether it may change the machine and runs
 // as root.

@@ -132,6 +132,28 @@ func TestSystemdReloadsChangedUnitsBeforeTheFirstService(t *testing.T) {
 	}
 }
 
+func TestSystemdReloadsUnitsOfALaterConfigurationFile(t *testing.T) {
+	t.Parallel()
+	yes := true
+	service := func(name string) bundle.MachineConfig {
+		return bundle.MachineConfig{Services: []bundle.Service{{Name: name, IsSystemd: true, Running: &yes}}}
+	}
+	steps := Plan(&bundle.Machine{Configs: []bundle.MachineConfig{service("s"), service("t"), service("u")}})
+	system := &fakeSystem{has: []string{"systemctl"}}
+	a := NewApplier(system, steps)
+	for i, changed := range []string{"files /etc/systemd/system/s.service", "files /etc/systemd/system/t.service", "files /etc/u"} {
+		a.changed = append(a.changed, changed)
+		if _, err := a.Apply(t.Context(), &steps[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{"systemctl daemon-reload", "systemctl start s", "systemctl daemon-reload", "systemctl start t",
+		"systemctl start u"}
+	if !slices.Equal(system.did, want) {
+		t.Errorf("it did %q, want %q", system.did, want)
+	}
+}
+
 func TestFilesGetTheirOwner(t *testing.T) {
 	t.Parallel()
 	// In a container, the user database may lack the current user.

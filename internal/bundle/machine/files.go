@@ -37,7 +37,7 @@ func (a *Applier) file(ctx context.Context, f *bundle.MachineFile) (Outcome, err
 
 	var content io.ReadSeeker = strings.NewReader(f.Content)
 	if f.Source != "" {
-		source, err := open(ctx, f.Source)
+		source, err := openSource(ctx, f.Source)
 		if err != nil {
 			return unchanged, err
 		}
@@ -45,27 +45,27 @@ func (a *Applier) file(ctx context.Context, f *bundle.MachineFile) (Outcome, err
 		content = source.File
 	}
 
+	want := attributes{mode: newMode, uid: uid, gid: gid}
+	if f.HasMode {
+		want.mode = f.Mode
+	}
+
 	info, err := os.Lstat(f.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		want := attributes{mode: newMode, uid: uid, gid: gid}
-		if f.HasMode {
-			want.mode = f.Mode
-		}
 		return Changed, replaceContent(f.Path, content, want)
 	case err != nil:
 		return unchanged, err
 	case info.IsDir():
 		return unchanged, fmt.Errorf("%s is a folder: give the file another path, or remove the folder", f.Path)
+	case !info.Mode().IsRegular():
+		return Changed, replaceContent(f.Path, content, want)
 	}
-	return replaceFile(f.Path, info, content, attributesOf(info, f, uid, gid))
+	want.keepUnset(info, f)
+	return replaceFile(f.Path, info, content, want)
 }
 
 func replaceFile(path string, info fs.FileInfo, content io.ReadSeeker, want attributes) (Outcome, error) {
-	if !info.Mode().IsRegular() {
-		return Changed, replaceContent(path, content, want)
-	}
-
 	// The path may become a link, so only the open file is changed.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -88,28 +88,22 @@ func replaceFile(path string, info fs.FileInfo, content io.ReadSeeker, want attr
 
 type attributes struct {
 	mode     fs.FileMode
-	uid, gid int
+	uid, gid int // -1 is the user or group of tendril
 }
 
-func attributesOf(info fs.FileInfo, f *bundle.MachineFile, uid, gid int) attributes {
-	want := attributes{mode: f.Mode, uid: uid, gid: gid}
+// keepUnset takes over the attributes of the current file that f leaves open.
+func (a *attributes) keepUnset(current fs.FileInfo, f *bundle.MachineFile) {
 	if !f.HasMode {
-		want.mode = newMode
-		if info.Mode().IsRegular() {
-			want.mode = permissions(info.Mode())
+		a.mode = permissions(current.Mode())
+	}
+	if stat, ok := current.Sys().(*syscall.Stat_t); ok {
+		if a.uid < 0 {
+			a.uid = int(stat.Uid)
+		}
+		if a.gid < 0 {
+			a.gid = int(stat.Gid)
 		}
 	}
-
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok && info.Mode().IsRegular() {
-		if uid < 0 {
-			want.uid = int(stat.Uid)
-		}
-		if gid < 0 {
-			want.gid = int(stat.Gid)
-		}
-	}
-
-	return want
 }
 
 func (a attributes) set(f *os.File, info fs.FileInfo) (did bool, err error) {
@@ -193,12 +187,12 @@ func sameContent(f, content io.Reader) (bool, error) {
 		case !bytes.Equal(one[:n], other[:m]):
 			return false, nil
 		case n < part:
-			return errOther != nil, notTheEnd(errOne, errOther)
+			return true, withoutEOF(errOne, errOther)
 		}
 	}
 }
 
-func notTheEnd(errs ...error) error {
+func withoutEOF(errs ...error) error {
 	return errors.Join(slices.DeleteFunc(errs, func(err error) bool {
 		return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 	})...)
@@ -232,7 +226,7 @@ func (a *Applier) link(f *bundle.MachineFile, uid, gid int) (Outcome, error) {
 	}
 
 	info, err = os.Stat(target)
-	if err != nil || permissions(info.Mode()) == f.Mode || slices.Contains(a.written, filepath.Clean(target)) {
+	if err != nil || permissions(info.Mode()) == f.Mode || slices.Contains(a.files, filepath.Clean(target)) {
 		return changedIf(did), nil
 	}
 

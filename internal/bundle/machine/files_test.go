@@ -107,6 +107,23 @@ func TestFilesAreWrittenWhereTheyDiffer(t *testing.T) {
 	}
 }
 
+func TestLocalSourcesHaveAMaximumSize(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "large")
+	if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, maxDownload+1)); err != nil {
+		t.Fatal(err)
+	}
+	a := NewApplier(&fakeSystem{}, nil)
+	_, ofSource := a.source(t.Context(), &bundle.Source{Dir: filepath.Join(dir, "folder"), URL: path})
+	_, ofFile := a.file(t.Context(), &bundle.MachineFile{Path: filepath.Join(dir, "file"), Source: path})
+	for _, err := range []error{ofSource, ofFile} {
+		if err == nil || !strings.Contains(err.Error(), "more than 1073741824 bytes") {
+			t.Errorf("a file of %d bytes: %v", maxDownload+1, err)
+		}
+	}
+}
+
 func TestAttributesOfAFileThatBecameALinkAreNotSet(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

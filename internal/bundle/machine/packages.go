@@ -2,7 +2,9 @@ package machine
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"tendril/internal/bundle"
@@ -11,7 +13,7 @@ import (
 func (a *Applier) install(ctx context.Context, p *bundle.Package) (Outcome, error) {
 	versions := p.Versions
 	if len(versions) == 0 {
-		versions = []string{""}
+		versions = []string{""} // any
 	}
 	outcome := unchanged
 	for _, version := range versions {
@@ -42,7 +44,7 @@ func (a *Applier) isInstalled(ctx context.Context, p *bundle.Package, version st
 		return a.holds(ctx, gem(version, "list", "-i", "-e", p.Name)...)
 	case "python":
 		found, ok := a.query(ctx, "python3", "-m", "pip", "show", p.Name)
-		return ok && (version == "" || hasLine(found, "Version: "+version))
+		return ok && (version == "" || slices.Contains(strings.Split(found, "\n"), "Version: "+version))
 	}
 	return false
 }
@@ -52,11 +54,12 @@ func (a *Applier) installVersion(ctx context.Context, p *bundle.Package, version
 	case "rpm":
 		return a.run(ctx, "rpm", "-U", "--nosignature", "--replacepkgs", version)
 	case "yum":
-		manager, err := a.first("yum", "dnf")
-		if err != nil {
-			return err
+		for _, manager := range []string{"yum", "dnf"} {
+			if a.system.Has(manager) {
+				return a.run(ctx, manager, "-y", "install", joined(p.Name, "-", version))
+			}
 		}
-		return a.run(ctx, manager, "-y", "install", joined(p.Name, "-", version))
+		return errors.New("yum or dnf not found on this machine: use its own package manager")
 	case "apt":
 		return a.installDebian(ctx, joined(p.Name, "=", version))
 	case "rubygems":
@@ -76,8 +79,8 @@ func gem(version string, arguments ...string) []string {
 }
 
 func (a *Applier) installDebian(ctx context.Context, name string) error {
-	if !a.updated {
-		a.updated = true
+	if !a.aptUpdated {
+		a.aptUpdated = true
 		if err := a.run(ctx, "apt-get", "-q", "-y", "update"); err != nil {
 			return err
 		}
@@ -95,27 +98,9 @@ func (a *Applier) holds(ctx context.Context, argv ...string) bool {
 	return ok
 }
 
-func (a *Applier) first(programs ...string) (string, error) {
-	for _, program := range programs {
-		if a.system.Has(program) {
-			return program, nil
-		}
-	}
-	return "", fmt.Errorf("%s not found on this machine: use its own package manager", strings.Join(programs, " or "))
-}
-
 func joined(name, sign, version string) string {
 	if version == "" {
 		return name
 	}
 	return name + sign + version
-}
-
-func hasLine(text, line string) bool {
-	for one := range strings.Lines(text) {
-		if strings.TrimSpace(one) == line {
-			return true
-		}
-	}
-	return false
 }

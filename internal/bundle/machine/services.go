@@ -14,42 +14,55 @@ func (a *Applier) service(ctx context.Context, s *bundle.Service) (Outcome, erro
 	if err != nil {
 		return unchanged, err
 	}
-	if with.isSystemd && !a.reloaded && slices.ContainsFunc(a.changed, isUnit) {
-		if err := a.run(ctx, "systemctl", "daemon-reload"); err != nil {
+	if with.isSystemd {
+		if err := a.reloadUnits(ctx); err != nil {
 			return unchanged, err
 		}
-		a.reloaded = true
 	}
 
-	isChanged := s.Enabled != nil && a.holds(ctx, with.isEnabled...) != *s.Enabled
-	if isChanged {
+	outcome := unchanged
+	if s.Enabled != nil && a.holds(ctx, with.isEnabled...) != *s.Enabled {
+		outcome = Changed
 		argv := with.disable
 		if *s.Enabled {
 			argv = with.enable
 		}
 		if err := a.run(ctx, argv...); err != nil {
-			return Changed, err
+			return outcome, err
 		}
 	}
 
-	isRunning := a.holds(ctx, with.isRunning...)
-	isStale := slices.ContainsFunc(s.RestartFor, func(title string) bool { return slices.Contains(a.changed, title) })
-	verb := ""
-	switch {
-	case s.Running != nil && *s.Running && !isRunning:
-		verb = "start"
-	case s.Running != nil && !*s.Running && isRunning:
-		verb = "stop"
-	case isRunning && isStale:
-		verb = "restart"
+	if verb := a.verbFor(s, a.holds(ctx, with.isRunning...)); verb != "" {
+		return Changed, a.run(ctx, with.control(verb)...)
 	}
-	if verb == "" {
-		return changedIf(isChanged), nil
-	}
-	return Changed, a.run(ctx, with.control(verb)...)
+	return outcome, nil
 }
 
-func isUnit(title string) bool { return strings.HasPrefix(title, "files /etc/systemd/") }
+// reloadUnits makes systemd read the unit files that changed since the last call.
+func (a *Applier) reloadUnits(ctx context.Context) error {
+	isUnit := func(title string) bool { return strings.HasPrefix(title, "files /etc/systemd/") }
+	if !slices.ContainsFunc(a.changed[a.unitsLoaded:], isUnit) {
+		return nil
+	}
+	if err := a.run(ctx, "systemctl", "daemon-reload"); err != nil {
+		return err
+	}
+	a.unitsLoaded = len(a.changed)
+	return nil
+}
+
+func (a *Applier) verbFor(s *bundle.Service, isRunning bool) string {
+	isStale := slices.ContainsFunc(s.RestartFor, func(title string) bool { return slices.Contains(a.changed, title) })
+	switch {
+	case s.Running != nil && *s.Running && !isRunning:
+		return "start"
+	case s.Running != nil && !*s.Running && isRunning:
+		return "stop"
+	case isRunning && isStale:
+		return "restart"
+	}
+	return ""
+}
 
 type manager struct {
 	isSystemd            bool

@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	maxDownload     = 1 << 30 // bytes
+	maxDownload     = 1 << 30 // bytes, also of a file on this machine
 	maxUnpacked     = 4 << 30 // bytes, all files together
 	maxEntries      = 200_000 // of an archive
 	downloadTimeout = 30 * time.Minute
@@ -44,14 +44,14 @@ func (d *download) Close() error {
 	return err
 }
 
-func open(ctx context.Context, source string) (*download, error) {
+func openSource(ctx context.Context, source string) (*download, error) {
 	if filepath.IsAbs(source) {
 		f, err := os.Open(source)
 		if err != nil {
 			return nil, err
 		}
-		if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-			return nil, errors.Join(fmt.Errorf("%s is not a regular file", source), err, f.Close())
+		if err := checkSource(f); err != nil {
+			return nil, errors.Join(err, f.Close())
 		}
 		return &download{File: f}, nil
 	}
@@ -72,6 +72,19 @@ func open(ctx context.Context, source string) (*download, error) {
 	return d, nil
 }
 
+func checkSource(f *os.File) error {
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is not a regular file", f.Name())
+	case info.Size() > maxDownload:
+		return fmt.Errorf("%s has more than %d bytes", f.Name(), maxDownload)
+	}
+	return nil
+}
+
 // shownURL omits the parts of a URL that may be secret.
 func shownURL(source string) string {
 	u, err := url.Parse(source)
@@ -84,7 +97,7 @@ func shownURL(source string) string {
 	return u.String()
 }
 
-// fetch follows redirects, except from https to http.
+// fetch follows redirects to https and, from http, to http on this machine.
 func fetch(ctx context.Context, source string, to io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, downloadTimeout)
 	defer cancel()
@@ -128,7 +141,7 @@ func downloadClient() *http.Client {
 }
 
 func (a *Applier) source(ctx context.Context, s *bundle.Source) (Outcome, error) {
-	archive, err := open(ctx, s.URL)
+	archive, err := openSource(ctx, s.URL)
 	if err != nil {
 		return unchanged, err
 	}
@@ -150,7 +163,7 @@ func (a *Applier) source(ctx context.Context, s *bundle.Source) (Outcome, error)
 	return changedIf(u.changed), nil
 }
 
-// unpacking unpacks an archive. Neither names nor links can lead outside root.
+// unpacking unpacks an archive. Neither names nor links of entries can lead outside root.
 type unpacking struct {
 	root    *os.Root
 	left    int64 // bytes
