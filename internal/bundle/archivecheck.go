@@ -43,7 +43,7 @@ type entry struct {
 func (e entry) shown() string { return fmt.Sprintf("the entry %q", yamlfile.Short(e.path)) }
 
 func (u *unpacking) check(file *os.File) error {
-	reader := &listing{from: file, left: int64(u.limits.entries)*bytesPerEntry + 1<<20}
+	reader := &limitedReaderAt{from: file, left: int64(u.limits.entries)*bytesPerEntry + 1<<20}
 	archive, err := zip.NewReader(reader, u.size)
 	switch {
 	case reader.left < 0, err == nil && len(archive.File) > u.limits.entries:
@@ -55,10 +55,10 @@ func (u *unpacking) check(file *os.File) error {
 		return fmt.Errorf("reading %s: %w", u.archive, err)
 	}
 
-	reader.whole = true
-	names := names{}
+	reader.unlimited = true // while the entries are read
+	paths := takenPaths{}
 	for _, f := range archive.File {
-		if e, ok := u.readEntry(f, names); ok {
+		if e, ok := u.readEntry(f, paths); ok {
 			u.entries = append(u.entries, e)
 		} else if len(u.problems) == maxShown {
 			break
@@ -75,14 +75,15 @@ func (u *unpacking) check(file *os.File) error {
 	return nil
 }
 
-type listing struct {
-	from  io.ReaderAt
-	left  int64
-	whole bool
+// limitedReaderAt fails after left bytes. left is then negative.
+type limitedReaderAt struct {
+	from      io.ReaderAt
+	left      int64
+	unlimited bool
 }
 
-func (l *listing) ReadAt(p []byte, at int64) (int, error) {
-	if !l.whole {
+func (l *limitedReaderAt) ReadAt(p []byte, at int64) (int, error) {
+	if !l.unlimited {
 		l.left -= int64(len(p))
 		if l.left < 0 {
 			return 0, zip.ErrFormat
@@ -91,7 +92,7 @@ func (l *listing) ReadAt(p []byte, at int64) (int, error) {
 	return l.from.ReadAt(p, at)
 }
 
-func (u *unpacking) readEntry(f *zip.File, names names) (e entry, ok bool) {
+func (u *unpacking) readEntry(f *zip.File, paths takenPaths) (e entry, ok bool) {
 	e = entry{file: f, path: strings.TrimSuffix(f.Name, "/")}
 	refuse := func(hint, text string) (entry, bool) {
 		u.refuse(hint, "the entry %q %s", yamlfile.Short(f.Name), text)
@@ -120,7 +121,7 @@ func (u *unpacking) readEntry(f *zip.File, names names) (e entry, ok bool) {
 			fmt.Sprintf("has more than %d bytes", u.limits.fileBytes))
 	}
 
-	if text := names.add(e.path, e.kind); text != "" {
+	if text := paths.add(e.path, e.kind); text != "" {
 		return refuse("use paths that also differ on case-insensitive file systems", text)
 	}
 
@@ -159,19 +160,19 @@ func nameProblem(name string, depth int) (text, hint string) {
 	return "", ""
 }
 
-// names has case-folded paths as keys.
-type names map[string]place
+// takenPaths has case-folded paths as keys.
+type takenPaths map[string]takenPath
 
-type place struct {
+type takenPath struct {
 	path string
 	kind entryKind
 	// named means that the archive has an entry for the path itself.
 	named bool
 }
 
-func (n names) add(name string, kind entryKind) (problem string) {
+func (t takenPaths) add(name string, kind entryKind) (problem string) {
 	key := foldCase(name)
-	before, taken := n[key]
+	before, taken := t[key]
 	switch {
 	case taken && before.path != name:
 		return fmt.Sprintf("differs from %q only in case", yamlfile.Short(before.path))
@@ -181,24 +182,24 @@ func (n names) add(name string, kind entryKind) (problem string) {
 		return "is a folder according to another entry"
 	}
 
-	if problem := n.addParents(name); problem != "" {
+	if problem := t.addParents(name); problem != "" {
 		return problem
 	}
-	n[key] = place{path: name, kind: kind, named: true}
+	t[key] = takenPath{path: name, kind: kind, named: true}
 	return ""
 }
 
-func (n names) addParents(name string) (problem string) {
+func (t takenPaths) addParents(name string) (problem string) {
 	for parent := path.Dir(name); parent != "."; parent = path.Dir(parent) {
 		key := foldCase(parent)
-		above, taken := n[key]
+		above, taken := t[key]
 		switch {
 		case taken && above.path != parent:
 			return fmt.Sprintf("lies in a folder that differs from %q only in case", yamlfile.Short(above.path))
 		case taken && above.kind != folderEntry:
 			return fmt.Sprintf("is below %q, which is not a folder", yamlfile.Short(above.path))
 		case !taken:
-			n[key] = place{path: parent, kind: folderEntry}
+			t[key] = takenPath{path: parent, kind: folderEntry}
 		}
 	}
 	return ""

@@ -20,7 +20,7 @@ type Bundle struct {
 	Dir string
 	// Called replaces the folder's name in [Bundle.Name]; may be "". Open does not set it.
 	Called string
-	// Archive is the absolute path of the unpacked archive, or "". Open does not set it.
+	// Archive is the absolute path of the archive or folder from which Dir was created, or "". Open does not set it.
 	Archive string
 	// Processes are the Procfile's lines, or come from [Bundle.WithDefault]: web first, then the others in file order.
 	Processes         []Process

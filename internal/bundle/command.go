@@ -39,7 +39,7 @@ type CommandRules struct {
 
 // Text returns the command with its conditions, on one line. A command that may contain a password is hidden.
 func (c *Command) Text() string {
-	text := hideSecret("", strings.ReplaceAll(cmp.Or(c.Shell, strings.Join(c.Argv, " ")), "\n", "; "))
+	text := HideSecret("", strings.ReplaceAll(cmp.Or(c.Shell, strings.Join(c.Argv, " ")), "\n", "; "))
 	if c.LeaderOnly {
 		text += ", on one instance"
 	}
@@ -135,14 +135,14 @@ func (d *document) readCommand(section string, p yamlfile.Pair) (c Command, ok b
 }
 
 type entryReader struct {
-	document          *document
-	section, name     string
-	refused, computed bool
+	document         *document
+	section, name    string
+	refused, leftOut bool
 }
 
-// Computed values are read as empty, so they are not checked.
+// refuse does nothing once the entry is left out. Its computed values are read as empty, so they are not checked.
 func (e *entryReader) refuse(p yamlfile.Pair, hint, what string) {
-	if e.computed {
+	if e.leftOut {
 		return
 	}
 	e.refused = true
@@ -162,8 +162,8 @@ func (e *entryReader) unknown(p yamlfile.Pair, known keys) {
 		yamlfile.Printable(e.name))
 }
 
-func (e *entryReader) skipComputed(p yamlfile.Pair, n *yamlfile.Node) bool {
-	if !fromCloudFormation(n) {
+func (e *entryReader) skipComputed(p yamlfile.Pair) bool {
+	if !fromCloudFormation(p.Value) {
 		return false
 	}
 	e.leaveComputedOut(p)
@@ -171,22 +171,24 @@ func (e *entryReader) skipComputed(p yamlfile.Pair, n *yamlfile.Node) bool {
 }
 
 func (e *entryReader) leaveComputedOut(p yamlfile.Pair) {
-	if !e.computed {
+	if !e.leftOut {
 		e.document.notUsed(p.Line, "%s of %s %s is computed by CloudFormation and unknown here, so the entry is left "+
 			"out; write the value itself", yamlfile.Printable(p.Key), e.section, yamlfile.Printable(e.name))
 	}
-	e.computed = true
+	e.leftOut = true
 }
 
-func (e *entryReader) text(p yamlfile.Pair) string {
+func (e *entryReader) text(p yamlfile.Pair) string { return strings.TrimSpace(e.untrimmedText(p)) }
+
+func (e *entryReader) untrimmedText(p yamlfile.Pair) string {
 	switch {
-	case e.skipComputed(p, p.Value):
+	case e.skipComputed(p):
 	case p.Value.Kind == yamlfile.Mapping || p.Value.Kind == yamlfile.Sequence:
 		e.refuse(p, "write text", "is not plain text")
 	case strings.ContainsRune(p.Value.Text, 0):
 		e.refuse(p, "put it into a script", "contains a NUL byte")
 	default:
-		return strings.TrimSpace(p.Value.Text)
+		return p.Value.Text
 	}
 	return ""
 }
@@ -237,7 +239,7 @@ func (e *entryReader) variables(p yamlfile.Pair) (env []string) {
 		return nil
 	}
 
-	if e.skipComputed(p, p.Value) {
+	if e.skipComputed(p) {
 		return nil
 	}
 
@@ -246,16 +248,8 @@ func (e *entryReader) variables(p yamlfile.Pair) (env []string) {
 			e.refuse(v, `use letters, digits and "_"`, "is not a valid variable name")
 			continue
 		}
-		env = append(env, v.Key+"="+e.value(v))
+		env = append(env, v.Key+"="+e.untrimmedText(v))
 	}
 
 	return env
-}
-
-func (e *entryReader) value(p yamlfile.Pair) string {
-	e.text(p)
-	if p.Value.Kind == yamlfile.Scalar {
-		return p.Value.Text
-	}
-	return ""
 }

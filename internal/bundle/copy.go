@@ -76,15 +76,16 @@ func copyFolder(folder, dir, dataDir string) error {
 // run sets the permissions and times of folders last, because creating files requires write permission and changes the
 // times.
 func (f *folderCopy) run(folder, dataDir string) error {
-	err := walkCopied(folder, dataDir, f.add)
+	if err := walkCopied(folder, dataDir, f.add); err != nil {
+		return err
+	}
 	for _, folder := range slices.Backward(f.folders) {
-		if err != nil {
+		mode, modified := folder.info.Mode().Perm()|0o700, folder.info.ModTime()
+		if err := errors.Join(os.Chmod(folder.path, mode), os.Chtimes(folder.path, modified, modified)); err != nil {
 			return err
 		}
-		modified := folder.info.ModTime()
-		err = errors.Join(os.Chmod(folder.path, folder.info.Mode().Perm()|0o700), os.Chtimes(folder.path, modified, modified))
 	}
-	return err
+	return nil
 }
 
 func (f *folderCopy) add(path, relative string, info fs.FileInfo) (err error) {

@@ -78,8 +78,9 @@ func (r *reader) readExtension(name string) error {
 		case p.Key == "option_settings":
 			d.readSettings(p)
 		case p.Key == "Resources":
-			r.bundle.Resources = append(r.bundle.Resources, d.takeResources(&p)...)
-			d.reportSection(p)
+			resources, unused := d.readResources(p)
+			r.bundle.Resources = append(r.bundle.Resources, resources...)
+			d.reportSection(unused)
 		case p.Key == "container_commands":
 			r.bundle.ContainerCommands = append(r.bundle.ContainerCommands, d.readCommands(p)...)
 		case isMachineSection(p.Key):
@@ -97,14 +98,15 @@ func (r *reader) readExtension(name string) error {
 	return nil
 }
 
-func (d *document) takeResources(p *yamlfile.Pair) (found []Resource) {
+// readResources also returns the section without the alarms, for which tendril has a use.
+func (d *document) readResources(p yamlfile.Pair) (found []Resource, unused yamlfile.Pair) {
 	if p.Value.Kind != yamlfile.Mapping {
-		return nil
+		return nil, p
 	}
 
 	var alarms []string
-	rest := *p.Value
-	rest.Pairs = nil
+	others := *p.Value
+	others.Pairs = nil
 	for _, entry := range p.Value.Pairs {
 		r := Resource{Name: entry.Key, Properties: entry.Value.Get("Properties"), File: d.path, Line: entry.Line}
 		if kind := entry.Value.Get("Type"); kind != nil {
@@ -113,7 +115,7 @@ func (d *document) takeResources(p *yamlfile.Pair) (found []Resource) {
 		if r.Type == TypeAlarm {
 			alarms = append(alarms, yamlfile.Printable(r.Name))
 		} else {
-			rest.Pairs = append(rest.Pairs, entry)
+			others.Pairs = append(others.Pairs, entry)
 		}
 		found = append(found, r)
 	}
@@ -122,8 +124,8 @@ func (d *document) takeResources(p *yamlfile.Pair) (found []Resource) {
 		d.notUsed(p.Line, "alarms are not created: deploy the template that 'tendril generate alarms' prints (Resources: %s)", list(alarms))
 	}
 
-	p.Value = &rest
-	return found
+	p.Value = &others
+	return found, p
 }
 
 func (d *document) reportSection(p yamlfile.Pair) {

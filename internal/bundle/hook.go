@@ -100,7 +100,7 @@ func (r *reader) readHook(file string, stage Stage, into *[]Hook) error {
 		return nil
 	}
 
-	begin, err := readFile(at, maxShebang-1)
+	begin, err := readStart(at)
 	if err != nil {
 		return err
 	}

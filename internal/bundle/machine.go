@@ -124,19 +124,36 @@ func isMachineSection(name string) bool {
 
 // read collects problems separately, because they matter only if the machine sections are applied.
 func (m *Machine) read(from *document, data []byte, sections []yamlfile.Pair) {
-	named := document{path: from.path, name: from.name}
-	d := &document{path: from.path, name: from.name}
-	content := sha256.New()
-	io.WriteString(content, m.Content)
-	var c MachineConfig
+	unapplied := document{path: from.path, name: from.name}
 	for _, p := range sections {
-		named.reportSection(p)
+		unapplied.reportSection(p)
+	}
+	m.Sections = append(m.Sections, unapplied.findings...)
+
+	applied := document{path: from.path, name: from.name}
+	m.Configs = append(m.Configs, applied.machineConfig(sections))
+	m.Problems = append(m.Problems, applied.problems...)
+	m.NotUsed = append(m.NotUsed, applied.findings...)
+
+	m.Content = contentHash(m.Content, data, sections)
+}
+
+// contentHash adds a file's sections to the hash of the previous files.
+func contentHash(previous string, data []byte, sections []yamlfile.Pair) string {
+	content := sha256.New()
+	io.WriteString(content, previous)
+	for _, p := range sections {
 		text, err := valueOf(p.Value)
 		if err != nil {
 			text = string(data)
 		}
-
 		fmt.Fprintf(content, "%q %q\n", p.Key, text)
+	}
+	return string(content.Sum(nil))
+}
+
+func (d *document) machineConfig(sections []yamlfile.Pair) (c MachineConfig) {
+	for _, p := range sections {
 		switch p.Key {
 		case "packages":
 			c.Packages = d.packages(p)
@@ -154,10 +171,7 @@ func (m *Machine) read(from *document, data []byte, sections []yamlfile.Pair) {
 			c.Services = d.services(p)
 		}
 	}
-
-	m.Configs = append(m.Configs, c)
-	m.Content, m.Sections = string(content.Sum(nil)), append(m.Sections, named.findings...)
-	m.Problems, m.NotUsed = append(m.Problems, d.problems...), append(m.NotUsed, d.findings...)
+	return c
 }
 
 var packageManagers = []string{"rpm", "yum", "apt", "rubygems", "python"}
@@ -334,13 +348,15 @@ func into[T any](field *T, read func(yamlfile.Pair) T) func(yamlfile.Pair) {
 
 func (d *document) entry(section string, p yamlfile.Pair) *entryReader {
 	e := &entryReader{document: d, section: section, name: p.Key}
-	e.skipComputed(p, &yamlfile.Node{Text: p.Key})
+	if embeddedFunction.MatchString(p.Key) {
+		e.leaveComputedOut(p)
+	}
 	return e
 }
 
 func (e *entryReader) place(p yamlfile.Pair) Place { return Place{File: e.document.name, Line: p.Line} }
 
-func (e *entryReader) isValid() bool { return !e.refused && !e.computed }
+func (e *entryReader) isValid() bool { return !e.refused && !e.leftOut }
 
 func (e *entryReader) readKeys(p yamlfile.Pair, known keys) {
 	if p.Value.Kind != yamlfile.Mapping && p.Value.Kind != yamlfile.Null {
@@ -348,7 +364,7 @@ func (e *entryReader) readKeys(p yamlfile.Pair, known keys) {
 		return
 	}
 
-	if e.skipComputed(p, p.Value) {
+	if e.skipComputed(p) {
 		return
 	}
 
@@ -364,7 +380,7 @@ func (e *entryReader) readKeys(p yamlfile.Pair, known keys) {
 }
 
 func (e *entryReader) leaveOut(p yamlfile.Pair, why string) {
-	e.computed = true
+	e.leftOut = true
 	e.document.notUsed(p.Line, "%s of %s %s %s; it is left out", p.Key, e.section, yamlfile.Printable(e.name), why)
 }
 
@@ -413,7 +429,7 @@ func (e *entryReader) source(p yamlfile.Pair) string {
 func IsLoopback(host string) bool { return host == "localhost" || host == "127.0.0.1" || host == "::1" }
 
 func (e *entryReader) content(p yamlfile.Pair) string {
-	if holdsFunction(p.Value, map[*yamlfile.Node]bool{}) {
+	if holdsFunction(p.Value) {
 		e.leaveComputedOut(p)
 		return ""
 	}

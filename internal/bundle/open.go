@@ -50,7 +50,7 @@ func Open(dir string) (*Bundle, error) {
 
 func notABundle(path string, info fs.FileInfo) error {
 	what := "is not a zip archive"
-	begin, err := readFile(path, maxShebang-1)
+	begin, err := readStart(path)
 	switch {
 	case !info.Mode().IsRegular():
 		what = "is neither a folder nor a file"
@@ -77,7 +77,7 @@ func IsArchive(path string) (bool, error) {
 	if !info.Mode().IsRegular() {
 		return false, nil
 	}
-	begin, err := readFile(path, maxShebang-1)
+	begin, err := readStart(path)
 	if err != nil {
 		return false, err
 	}
@@ -143,12 +143,11 @@ func (r *reader) refuseUnstartable() {
 // Trusted returns a [*trust.Error] if other users can change the bundle's archive or, without an archive, the programs
 // and settings in its source folder. It does not check the app's own code.
 func (b *Bundle) Trusted() error {
-	info, err := os.Stat(b.Archive)
-	if err == nil && !info.IsDir() {
-		return trust.File(b.Archive)
-	}
 	source := b.Dir
-	if err == nil {
+	if info, err := os.Stat(b.Archive); err == nil {
+		if !info.IsDir() {
+			return trust.File(b.Archive)
+		}
 		source = b.Archive
 	}
 	return trust.Folder(source, procfileName, buildfileName, cronName, manifestName, extensionsName, platformName)

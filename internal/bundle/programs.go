@@ -36,7 +36,7 @@ func (b *Bundle) NamesGetConfig() bool {
 	for _, c := range b.Machine.Configs {
 		if slices.ContainsFunc(c.Files, func(f MachineFile) bool { return strings.Contains(f.Content, GetConfig) }) ||
 			slices.ContainsFunc(c.Commands, func(c Command) bool {
-				return strings.Contains(strings.Join(append(c.Argv, c.Shell, c.Test), " "), GetConfig)
+				return strings.Contains(strings.Join(slices.Concat(c.Argv, []string{c.Shell, c.Test}), " "), GetConfig)
 			}) {
 			return true
 		}
@@ -54,10 +54,12 @@ func (b *Bundle) checkPrograms(path string) *missingPrograms {
 		case s.Phase == PhaseStart: // they start together, so they do not prepare files for each other
 			before := m.earlier
 			m.earlier.seen = maps.Clone(before.seen)
+			m.findGetConfig(file, s.Line, s.Shell)
 			m.checkScript(file, s.Line, s.Shell)
 			m.earlier = before
 			continue
 		case s.Shell != "":
+			m.findGetConfig(file, s.Line, s.Shell)
 			m.checkScript(file, s.Line, s.Shell)
 		default:
 			m.checkHook(file, s.Argv)
@@ -75,9 +77,10 @@ func (b *Bundle) checkPrograms(path string) *missingPrograms {
 	return m
 }
 
+// findGetConfig searches the text that starts on a line of a file.
 func (m *missingPrograms) findGetConfig(file string, line int, text string) {
 	before, _, found := strings.Cut(text, GetConfig)
-	place := yamlfile.Place(file, cmp.Or(m.line, line+strings.Count(before, "\n")), 0)
+	place := yamlfile.Place(file, line+strings.Count(before, "\n"), 0)
 	if found && !slices.Contains(m.getConfig, place) {
 		m.getConfig = append(m.getConfig, place)
 	}
@@ -89,11 +92,15 @@ type missingPrograms struct {
 	found []Problem
 	// refused reports scripts whose first line ends with CR LF, unless an earlier step may have changed them.
 	refused   []Problem
-	getConfig []string
+	getConfig []string // places
 	earlier   earlierSteps
-	// The fields below belong to a container command.
-	folder   string
-	line     int
+	command   containerCommand // being checked; otherwise zero
+}
+
+type containerCommand struct {
+	folder string
+	line   int // of all its problems
+	// optional means that a missing program is no problem, or cannot be recognized.
 	optional bool
 }
 
@@ -105,19 +112,17 @@ type earlierSteps struct {
 }
 
 func (m *missingPrograms) checkContainerCommand(file string, s *Step) {
-	m.folder, m.line = s.Dir, s.Line
-	m.optional = s.Test != "" || s.IgnoreErrors || changesPath(s.Env) || !m.isInBundle(s.Dir)
-	m.findGetConfig(file, s.Line, strings.Join(append(slices.Clone(s.Argv), s.Test), " "))
+	m.command = containerCommand{folder: s.Dir, line: s.Line,
+		optional: s.Test != "" || s.IgnoreErrors || changesPath(s.Env) || !m.isInBundle(s.Dir)}
+	defer func() { m.command = containerCommand{} }()
+	words := slices.Concat(s.Argv, []string{s.Shell, s.Test})
+	m.findGetConfig(file, s.Line, strings.ReplaceAll(strings.Join(words, " "), "\n", " "))
 	if s.Shell != "" {
 		m.checkScript(file, s.Line, s.Shell)
 	} else {
 		m.checkCommand(file, s.Line, s.Argv, nil)
 		m.remember(s.Argv)
 	}
-
-	m.folder = ""
-	m.line = 0
-	m.optional = false
 }
 
 func changesPath(env []string) bool {
@@ -188,7 +193,6 @@ var (
 // checkScript checks the first program of each line that is certain to run. It stops at syntax that only a shell can
 // interpret.
 func (m *missingPrograms) checkScript(file string, line int, text string) {
-	m.findGetConfig(file, line, text)
 	known := slices.Clone(shellWords)
 	for _, f := range functionName.FindAllStringSubmatch(text, -1) {
 		known = append(known, f[1])
@@ -281,7 +285,7 @@ func (m *missingPrograms) at(name string) string {
 	if filepath.IsAbs(name) {
 		return name
 	}
-	return filepath.Join(cmp.Or(m.folder, m.dir), name)
+	return filepath.Join(cmp.Or(m.command.folder, m.dir), name)
 }
 
 func (m *missingPrograms) exists(name string) bool { return isFile(m.at(name)) }
@@ -298,13 +302,13 @@ func (m *missingPrograms) has(name string) bool {
 }
 
 func (m *missingPrograms) reportMissing(file string, line int, name string) {
-	if !m.earlier.install && !m.optional && name != GetConfig {
+	if !m.earlier.install && !m.command.optional && name != GetConfig {
 		m.report(file, line, fmt.Sprintf("program %s not found on this machine", name), "install it, or correct the name")
 	}
 }
 
 func (m *missingPrograms) problem(file string, line int, text, hint string) Problem {
-	return Problem{Where: yamlfile.Place(file, cmp.Or(m.line, line), 0), Text: text, Hint: hint}
+	return Problem{Where: yamlfile.Place(file, cmp.Or(m.command.line, line), 0), Text: text, Hint: hint}
 }
 
 func (m *missingPrograms) report(file string, line int, text, hint string) {
@@ -327,7 +331,7 @@ func (m *missingPrograms) checkStartable(file string, line int, name string) {
 	begin := m.readScript(name)
 	if first, script := shebang(begin); script && strings.HasSuffix(first, "\r") {
 		text, hint := "the first line of "+name+windowsLine, m.hintToType(unixLines, name)
-		if m.earlier.exist || m.optional {
+		if m.earlier.exist || m.command.optional {
 			m.report(file, line, text, hint)
 		} else {
 			m.refused = append(m.refused, m.problem(file, line, text, hint))
@@ -353,10 +357,7 @@ func (m *missingPrograms) checkShellScript(file string, line int, arguments []st
 
 func (m *missingPrograms) readScript(name string) []byte {
 	data, _ := readFile(m.at(name), maxDocument) // reading errors appear when the script runs
-	commandLine := m.line
-	m.line = 0
 	m.findGetConfig(m.at(name), 1, string(data))
-	m.line = commandLine
 	return data
 }
 

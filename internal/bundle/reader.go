@@ -70,6 +70,9 @@ func readFile(path string, most int64) ([]byte, error) {
 	return data, nil
 }
 
+// readStart reads as many bytes as the first line of a script may have.
+func readStart(path string) ([]byte, error) { return readFile(path, maxShebang-1) }
+
 func isFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular()

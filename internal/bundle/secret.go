@@ -66,7 +66,8 @@ func isPasswordWord(word string) bool {
 	return (starts || ends) && !slices.Contains(notPasswords, word)
 }
 
-func hideSecret(name, value string) string {
+// HideSecret returns value on one line, or "(hidden)" if the value or its name indicates a secret.
+func HideSecret(name, value string) string {
 	if value == "" {
 		return value
 	}

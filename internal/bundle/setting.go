@@ -32,7 +32,7 @@ func (s Setting) Shown() string {
 	if s.Computed {
 		return "(computed by CloudFormation)"
 	}
-	return hideSecret(s.Option, s.Value)
+	return HideSecret(s.Option, s.Value)
 }
 
 // String returns "file:line: namespace option = value".
@@ -155,7 +155,7 @@ func (d *document) readSettingItem(n *yamlfile.Node) {
 func (d *document) addSetting(namespace, option string, p yamlfile.Pair) {
 	name := yamlfile.Printable(option)
 	n := p.Value
-	computed := holdsFunction(n, map[*yamlfile.Node]bool{})
+	computed := holdsFunction(n)
 	if computed {
 		d.notUsed(p.Line, "the value of %s is computed by CloudFormation and unknown here, so it is not set; write "+
 			"the value itself", name)
@@ -217,15 +217,18 @@ func fromCloudFormation(n *yamlfile.Node) bool {
 	return embeddedFunction.MatchString(n.Text)
 }
 
-// seen prevents searching shared aliases more than once.
-func holdsFunction(n *yamlfile.Node, seen map[*yamlfile.Node]bool) bool {
-	if seen[n] {
-		return false
+func holdsFunction(n *yamlfile.Node) bool {
+	seen := map[*yamlfile.Node]bool{} // aliases share nodes
+	var search func(*yamlfile.Node) bool
+	search = func(n *yamlfile.Node) bool {
+		if seen[n] {
+			return false
+		}
+		seen[n] = true
+		return fromCloudFormation(n) || slices.ContainsFunc(n.Items, search) ||
+			slices.ContainsFunc(n.Pairs, func(p yamlfile.Pair) bool { return search(p.Value) })
 	}
-	seen[n] = true
-	return fromCloudFormation(n) ||
-		slices.ContainsFunc(n.Items, func(item *yamlfile.Node) bool { return holdsFunction(item, seen) }) ||
-		slices.ContainsFunc(n.Pairs, func(p yamlfile.Pair) bool { return holdsFunction(p.Value, seen) })
+	return search(n)
 }
 
 // NoEffect explains why a namespace's settings have no effect; "" if they have one.

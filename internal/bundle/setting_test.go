@@ -125,7 +125,7 @@ func TestSecretValues(t *testing.T) {
 		"token=\nhunter2",
 		strings.Repeat("x", maxSearched+1),
 	} {
-		if got := hideSecret("X", value); got != hidden {
+		if got := HideSecret("X", value); got != hidden {
 			t.Errorf("%q is shown as %q", value, got)
 		}
 	}
@@ -153,7 +153,7 @@ func TestSecretValues(t *testing.T) {
 		`{"Version":1,"Rules":{"Environment":{"ELB":{"ELBRequests4xx":{"Enabled":false}}}}}`, `{"name":"x","at":"10:30"}`,
 		"sha256:0123456789abcdef", "config: x", "foo:bar", "", strings.Repeat("x", maxSearched),
 	} {
-		if got := hideSecret("X", value); got != value {
+		if got := HideSecret("X", value); got != value {
 			t.Errorf("%q is shown as %q", value, got)
 		}
 	}
@@ -170,7 +170,7 @@ func TestAnyPasswordIsHidden(t *testing.T) {
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		value := fmt.Sprintf(form.Draw(t, "form"), password.Draw(t, "password"))
-		if got := hideSecret("X", value); got != hidden {
+		if got := HideSecret("X", value); got != hidden {
 			t.Fatalf("%q is shown", value)
 		}
 	})

@@ -115,6 +115,7 @@ func (d *document) admitKeys(n *yamlfile.Node, seen map[*yamlfile.Node]bool) boo
 	return good
 }
 
+// position counts from 1, columns in characters.
 func position(text []byte, offset int) (line, column int) {
 	before := text[:min(offset, len(text))]
 	line = bytes.Count(before, []byte("\n")) + 1
@@ -187,7 +188,7 @@ func quoted(text string) string {
 var errDepth = fmt.Errorf("maps and lists nested deeper than %d", maxDepth)
 
 func parseJSON(data []byte) (*yamlfile.Node, *yamlfile.Fault) {
-	r := &jsonReader{data: data, decoder: json.NewDecoder(bytes.NewReader(data))}
+	r := &jsonReader{data: data, decoder: json.NewDecoder(bytes.NewReader(data)), line: 1, column: 1}
 	r.decoder.UseNumber()
 	root, err := r.value(0)
 	if err == nil {
@@ -219,18 +220,15 @@ func parseJSON(data []byte) (*yamlfile.Node, *yamlfile.Fault) {
 type jsonReader struct {
 	data         []byte
 	decoder      *json.Decoder
-	offset       int
-	line, column int
+	offset       int // of the last token
+	line, column int // of the last token
 }
 
+// next returns the next token and moves to its position.
 func (j *jsonReader) next() (json.Token, error) {
 	begin := int(j.decoder.InputOffset())
 	for begin < len(j.data) && bytes.IndexByte([]byte(" \t\r\n,:"), j.data[begin]) >= 0 {
 		begin++
-	}
-
-	if j.line == 0 {
-		j.line, j.column = 1, 1
 	}
 
 	// Counting from the last token takes only linear time overall.

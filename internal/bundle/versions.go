@@ -98,7 +98,7 @@ func PruneVersions(dir string, inUse ...string) error {
 	}
 
 	newest := 0
-	var kept []error
+	var errs []error
 	for _, e := range slices.Backward(entries) {
 		if _, err := time.Parse(versionTime, e.Name()); err != nil || !e.IsDir() {
 			continue
@@ -114,12 +114,12 @@ func PruneVersions(dir string, inUse ...string) error {
 			// dir is not the newest if the clock was set back.
 		default:
 			if err := os.RemoveAll(folder); err != nil {
-				kept = append(kept, fmt.Errorf("deleting an old version of the app: %w", err))
+				errs = append(errs, fmt.Errorf("deleting an old version of the app: %w", err))
 			}
 		}
 	}
 
-	return errors.Join(kept...)
+	return errors.Join(errs...)
 }
 
 func isUnpacked(folder string) bool {

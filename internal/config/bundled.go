@@ -142,7 +142,8 @@ func readHealthSetting(l *loader, origin Origin, s bundle.Setting) {
 func readHealthDocument(l *loader, origin Origin, text string) {
 	var doc healthDocument
 	if err := json.Unmarshal([]byte(text), &doc); err != nil {
-		l.refuseAt(origin.Where, "health-ignore-client-errors", `use a map, or JSON: {"Rules": {"Environment": {"Application": {"ApplicationRequests4xx": {"Enabled": false}}}}, "Version": 1}`,
+		l.refuseAt(origin.Where, "health-ignore-client-errors", "use a map, or JSON: "+
+			`{"Rules": {"Environment": {"Application": {"ApplicationRequests4xx": {"Enabled": false}}}}, "Version": 1}`,
 			"invalid ConfigDocument: %s", strings.TrimPrefix(err.Error(), "json: "))
 		return
 	}

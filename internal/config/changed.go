@@ -47,7 +47,7 @@ func (c *Change) explainQueues(before, now []QueueExplanation, waits func(string
 		var inForce []QueueSetting
 		for _, o := range queueTable(&QueueSettings{}, c.loaded.options) {
 			from := &now[i]
-			if waits(ofAllQueues(o.Key)) || waits(ofQueue(optionOf(o.Key), now[i].Name)) {
+			if waits(optionForAllQueues(o.Key)) || waits(changeOfQueue(optionForQueue(o.Key), now[i].Name)) {
 				from = &before[i]
 			}
 			if s, found := from.setting(o.Key); found {
@@ -67,19 +67,20 @@ func (q *QueueExplanation) setting(key string) (s QueueSetting, found bool) {
 	return q.Settings[i], true
 }
 
-func optionOf(key string) string { return strings.ReplaceAll(key, "_", "-") }
+func optionForQueue(key string) string { return strings.ReplaceAll(key, "_", "-") }
 
-func ofAllQueues(key string) string {
+// optionForAllQueues returns the option that a queue's key overrides.
+func optionForAllQueues(key string) string {
 	switch key {
 	case "name", "url", "arn", "weight":
 		return "queues"
 	case "max":
 		return "http-connections"
 	}
-	return optionOf(key)
+	return optionForQueue(key)
 }
 
-func ofQueue(option, queue string) string { return option + ofOneQueue + queue }
+func changeOfQueue(option, queue string) string { return option + ofOneQueue + queue }
 
 // Pending returns the new value of an entry in Live or Later.
 func (c *Change) Pending(name string) Setting {
@@ -122,7 +123,7 @@ func Changed(inForce *Settings, loaded *Config) Change {
 			case listed:
 				c.updateOption(q.now[i], q.loaded[i], "")
 			default:
-				c.updateOption(q.now[i], q.loaded[i], ofQueue(o.Name, q.queue.Name))
+				c.updateOption(q.now[i], q.loaded[i], changeOfQueue(o.Name, q.queue.Name))
 			}
 		}
 	}
@@ -184,7 +185,7 @@ func (c *Change) compareConcurrency(loaded *Settings) {
 	for i := range c.Settings.Queues {
 		q := &c.Settings.Queues[i]
 		if q.Max != loaded.Queues[i].Max {
-			c.Later = append(c.Later, ofQueue("max", q.Name))
+			c.Later = append(c.Later, changeOfQueue("max", q.Name))
 		}
 		if q.Max == 0 {
 			q.Concurrency = c.Settings.HTTPConnections

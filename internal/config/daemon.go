@@ -3,45 +3,52 @@ package config
 import (
 	"cmp"
 	"net/url"
+	"slices"
 
 	"tendril/internal/config/yamlfile"
 )
 
 func readDaemonFile(l *loader, path string, entries []entry) {
-	d := daemonReader{loader: l, path: path, lines: map[string]entry{}}
+	d := daemonReader{loader: l, path: path, topLevel: map[string]entry{}}
 	for _, e := range entries {
-		if first, twice := d.lines[e.key]; twice && !e.sqsd {
+		if e.sqsd {
+			d.assignEntry(e)
+			continue
+		}
+		if first, twice := d.topLevel[e.key]; twice {
 			l.refuseAt(yamlfile.Place(path, e.line, 0), "", "keep only one of the two lines",
 				"%s is already set on line %d", shown(e.key), first.line)
 			continue
 		}
-		d.lines[e.key] = e
-		d.readEntry(e)
+		d.topLevel[e.key] = e
+		if !slices.Contains([]string{"http_url", "http_port", "debug"}, e.key) {
+			d.assignEntry(e)
+		}
 	}
 	d.assignTarget()
 	d.assignVerbose()
 }
 
 type daemonReader struct {
-	loader *loader
-	path   string
-	lines  map[string]entry
+	loader   *loader
+	path     string
+	topLevel map[string]entry
 }
 
-func (d *daemonReader) readEntry(e entry) {
-	where := yamlfile.Place(d.path, e.line, 0)
+func (d *daemonReader) assignEntry(e entry) {
 	switch {
 	case e.null:
-	case e.key == "http_url" || e.key == "http_port" || e.key == "debug":
 	case e.items != nil:
 		assignQueues(d.loader, d.path, e)
 	default:
 		o := d.byDaemonKey(e)
 		if o == nil {
+			where := yamlfile.Place(d.path, e.line, 0)
 			d.loader.warnAt(where, "", "", "unknown key %s; it has no effect", shown(e.key))
 			return
 		}
-		d.loader.assign(assignment{option: o, origin: inFile(d.path, e.line), name: e.key, text: e.text, unit: defaultUnit(o, false)})
+		d.loader.assign(assignment{option: o, origin: inFile(d.path, e.line), name: e.key, text: e.text,
+			unit: defaultUnit(o, false)})
 	}
 }
 
@@ -51,7 +58,7 @@ func (d *daemonReader) byDaemonKey(e entry) *Option {
 }
 
 func (d *daemonReader) value(key string) (e entry, found bool) {
-	e, found = d.lines[key]
+	e, found = d.topLevel[key]
 	return e, found && !e.null
 }
 
@@ -59,13 +66,12 @@ func (d *daemonReader) assignTarget() {
 	const defaultURL, defaultPort = "http://localhost", "80"
 	base, hasURL := d.value("http_url")
 	port, hasPort := d.value("http_port")
-	if !hasURL && !hasPort {
+	switch {
+	case !hasURL && !hasPort:
 		return
-	}
-	if !hasURL {
+	case !hasURL:
 		base = entry{key: "http_port", text: defaultURL, line: port.line}
-	}
-	if !hasPort {
+	case !hasPort:
 		port.text = defaultPort
 	}
 

@@ -6,6 +6,7 @@ import (
 	"tendril/internal/host/datadir"
 )
 
+// derive completes the settings. The order matters: later steps use values that earlier ones set.
 func derive(l *loader) {
 	readSecrets(l)
 	deriveName(l)
@@ -21,6 +22,7 @@ func derive(l *loader) {
 	deriveScaling(l)
 	deriveOutput(l)
 	deriveBackoff(l)
+	raiseShutdownDelay(l)
 	deriveStop(l)
 	deriveDataDir(l)
 }
@@ -140,27 +142,27 @@ func deriveFree(l *loader) {
 	}
 }
 
-const (
-	stopMargin = 5 * time.Second
-	// leastDelay is the documented minimum of WORKER_SHUTDOWN_DELAY. Other ways to set app-grace have no minimum.
-	leastDelay = 10 * time.Second
-)
+// leastDelay is the documented minimum of WORKER_SHUTDOWN_DELAY. Other ways to set app-grace have no minimum.
+const leastDelay = 10 * time.Second
 
-// deriveStop lets app-grace extend shutdown-timeout: an app that needs a minute to stop may also need one to finish its
+func raiseShutdownDelay(l *loader) {
+	s := l.s
+	from := l.origin("app-grace")
+	if s.AppGrace >= leastDelay || from.Layer != FromBundle && from.Where != shutdownDelay {
+		return
+	}
+	l.warnAt(from.Where, "app-grace", "set app-grace to use less",
+		"%s %s is less than the minimum of %s, which is used", shutdownDelay, l.option("app-grace").value.get(), leastDelay)
+	s.AppGrace = leastDelay
+	l.recordDerived("app-grace", "")
+}
+
+// deriveStop bases shutdown-timeout on app-grace: an app that needs a minute to stop may also need one to finish its
 // messages.
 func deriveStop(l *loader) {
 	s := l.s
-	from := l.origin("app-grace")
-
-	if s.AppGrace < leastDelay && (from.Layer == FromBundle || from.Where == shutdownDelay) {
-		l.warnAt(from.Where, "app-grace", "set app-grace to use less",
-			"%s %s is less than the minimum of %s, which is used", shutdownDelay, l.option("app-grace").value.get(), leastDelay)
-		s.AppGrace = leastDelay
-		l.recordDerived("app-grace", "")
-	}
-
 	if l.isSet("app-grace") && !l.isSet("shutdown-timeout") {
-		s.ShutdownTimeout = min(s.AppGrace+stopMargin, twelveHours)
+		s.ShutdownTimeout = min(s.AppGrace+5*time.Second, twelveHours)
 		l.recordDerived("shutdown-timeout", "app-grace plus 5 seconds")
 	}
 }

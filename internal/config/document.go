@@ -69,36 +69,35 @@ func parseDocument(file string, data []byte) ([]entry, []Problem) {
 }
 
 func (d *document) addPair(pair yamlfile.Pair, sqsd bool) {
-	e := entry{key: pair.Key, line: pair.Line, sqsd: sqsd}
-	if pair.Key == queuesKey && !sqsd && slices.ContainsFunc(pair.Value.Items, isMap) {
-		d.addQueues(e, pair.Value)
-		return
-	}
-	if d.readValue(&e, pair.Value) {
+	if e, ok := d.readPair(pair, sqsd); ok {
 		d.entries = append(d.entries, e)
 	}
 }
 
-func (d *document) readValue(e *entry, value *yamlfile.Node) (ok bool) {
-	switch value.Kind {
-	case yamlfile.Null:
+func (d *document) readPair(pair yamlfile.Pair, sqsd bool) (e entry, ok bool) {
+	e = entry{key: pair.Key, line: pair.Line, sqsd: sqsd}
+	switch value := pair.Value; {
+	case pair.Key == queuesKey && !sqsd && slices.ContainsFunc(value.Items, isMap):
+		e.items, ok = d.readQueues(value)
+		return e, ok
+	case value.Kind == yamlfile.Null:
 		e.null = true
-		return true
-	case yamlfile.Sequence:
+		return e, true
+	case value.Kind == yamlfile.Sequence:
 		e.list = true
 		e.text, ok = joinItems(value.Items)
 		if !ok {
 			d.refuse(e.line, shown(e.key)+" contains something other than plain values",
 				"write them on one line, separated by commas")
 		}
-		return ok
+		return e, ok
 	}
 
-	e.text, ok = scalar(value)
+	e.text, ok = scalar(pair.Value)
 	if !ok {
 		d.refuse(e.line, shown(e.key)+" is a map instead of a value", hintOfMap(e.key))
 	}
-	return ok
+	return e, ok
 }
 
 func joinItems(items []*yamlfile.Node) (text string, ok bool) {
@@ -125,31 +124,27 @@ func hintOfMap(key string) string {
 
 func isMap(n *yamlfile.Node) bool { return n.Kind == yamlfile.Mapping }
 
-func (d *document) addQueues(e entry, list *yamlfile.Node) {
+func (d *document) readQueues(list *yamlfile.Node) (items []entry, ok bool) {
 	before := len(d.problems)
 	for _, n := range list.Items {
 		item := entry{line: n.Line}
 		text, isScalar := scalar(n)
 		switch {
 		case isMap(n):
-			inner := document{file: d.file}
 			for _, pair := range n.Pairs {
-				inner.addPair(pair, false)
+				if e, ok := d.readPair(pair, false); ok {
+					item.pairs = append(item.pairs, e)
+				}
 			}
-			item.pairs = inner.entries
-			d.problems = append(d.problems, inner.problems...)
 		case isScalar:
 			item.text = text
 		default:
 			d.refuse(item.line, "invalid entry in queues",
 				"use - jobs, or - name: jobs with its settings below")
 		}
-		e.items = append(e.items, item)
+		items = append(items, item)
 	}
-
-	if len(d.problems) == before {
-		d.entries = append(d.entries, e)
-	}
+	return items, len(d.problems) == before
 }
 
 func (d *document) refuse(line int, text, hint string) {
@@ -163,7 +158,8 @@ func scalar(n *yamlfile.Node) (string, bool) {
 	return n.Text, n.Kind == yamlfile.Scalar
 }
 
-var daemonOnly = map[string]string{
+// insteadOfDaemonKey contains the keys that only an aws-sqsd file has, with hints for tendril.yaml.
+var insteadOfDaemonKey = map[string]string{
 	"http_url": "use target: http://HOST:PORT", "http_port": "use target: http://HOST:PORT",
 	"sqs_wait_time_seconds": "use wait_time: 20s", "drain_timeout": "use shutdown_timeout: 600s",
 	"debug": "use verbose: true", "cloudwatch_interval": "use metrics_interval: 60s",
@@ -171,7 +167,7 @@ var daemonOnly = map[string]string{
 
 func isDaemonFile(path string, entries []entry) bool {
 	for _, e := range entries {
-		if !e.sqsd && daemonOnly[e.key] != "" {
+		if !e.sqsd && insteadOfDaemonKey[e.key] != "" {
 			return true
 		}
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -74,7 +75,7 @@ func (o *Option) shown(value string) string {
 	return withoutSecret(value)
 }
 
-func withoutSecret(value string) string { return bundle.Setting{Option: "value", Value: value}.Shown() }
+func withoutSecret(value string) string { return bundle.HideSecret("", value) }
 
 // WithoutQuery hides the query string if the option's value is a path.
 func (o *Option) WithoutQuery(value string) string {
@@ -86,6 +87,7 @@ func (o *Option) WithoutQuery(value string) string {
 
 func (c *Config) explainQueue(i int) QueueExplanation {
 	q := c.Queues[i]
+	q.Max = q.Concurrency // the maximum in force
 	perQueue := table(&Settings{PerQueue: q.PerQueue})
 	e := QueueExplanation{Name: q.Name}
 	for _, o := range queueTable(&q, perQueue) {
@@ -147,9 +149,9 @@ func (e *Explanation) String() string {
 			fmt.Fprintf(&b, "  %-18s %s\n", label, text)
 		}
 	}
-	row("value", orNone(readable(o.Kind(), e.Value))+" ("+e.From.String()+")")
+	row("value", cmp.Or(o.withLongUnit(e.Value), "none")+" ("+e.From.String()+")")
 	row("default", o.DefaultText())
-	row("allowed", o.AllowedText()+unitNote(o.Kind()))
+	row("allowed", o.AllowedText()+o.unitNote())
 	row("flag", "--"+strings.Join(append([]string{o.Name}, o.Aliases...), ", --"))
 	row("variable", strings.Join(append([]string{o.Variable}, o.OtherVariables...), ", "))
 	row("key", o.Key)
@@ -161,29 +163,23 @@ func (e *Explanation) String() string {
 		if s.Origin.Where != "" {
 			where = " (" + s.Origin.Where + ")"
 		}
-		fmt.Fprintf(&b, "    %-12s %s%s\n", s.Origin.Layer, orNone(s.Value), where)
+		fmt.Fprintf(&b, "    %-12s %s%s\n", s.Origin.Layer, cmp.Or(s.Value, "none"), where)
 	}
 
 	for _, q := range e.Queues {
 		fmt.Fprintf(&b, "\n  queue %s:\n", q.Name)
 		for _, s := range q.Settings {
-			fmt.Fprintf(&b, "    %-24s %s (%s)\n", s.Key, orNone(s.Value), s.From)
+			fmt.Fprintf(&b, "    %-24s %s (%s)\n", s.Key, cmp.Or(s.Value, "none"), s.From)
 		}
 	}
 
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-func orNone(s string) string {
-	if s == "" {
-		return "none"
-	}
-	return s
-}
-
-func readable(kind, text string) string {
+// withLongUnit explains a duration of several minutes: "345600s, that is 4 days".
+func (o *Option) withLongUnit(text string) string {
 	d, err := ParseDuration(text)
-	if kind != kindDuration || err != nil || d < 2*time.Minute || d%time.Minute != 0 {
+	if o.Kind() != kindDuration || err != nil || d < 2*time.Minute || d%time.Minute != 0 {
 		return text
 	}
 	human := HumanDuration(d)
@@ -195,14 +191,9 @@ func readable(kind, text string) string {
 	return fmt.Sprintf("%s, that is %s %s", text, number, word)
 }
 
-func unitNote(k string) string {
-	switch k {
-	case kindDuration:
-		return "; a bare number is seconds"
-	case kindSize:
-		return "; a bare number is bytes"
-	case kindRate:
-		return "; a bare number is messages per second"
+func (o *Option) unitNote() string {
+	if o.Unit() == "" {
+		return ""
 	}
-	return ""
+	return "; a bare number is " + o.Unit()
 }

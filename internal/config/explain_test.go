@@ -101,11 +101,11 @@ func TestReadable(t *testing.T) {
 		"86400s":  "86400s, that is 1 day",
 		"345600s": "345600s, that is 4 days", "5400s": "5400s, that is 90 minutes", "unset": "unset", "": "",
 	} {
-		if got := readable(kindDuration, text); got != want {
+		if got := (&Option{value: value{kind: kindDuration}}).withLongUnit(text); got != want {
 			t.Errorf("%q reads %q, want %q", text, got, want)
 		}
 	}
-	if got := readable(kindText, "300"); got != "300" {
+	if got := (&Option{value: value{kind: kindText}}).withLongUnit("300"); got != "300" {
 		t.Errorf("a text reads %q", got)
 	}
 }

@@ -16,15 +16,15 @@ import (
 )
 
 type settingsFile struct {
-	path     string
-	data     []byte
-	info     fs.FileInfo
-	explicit bool
+	path string
+	data []byte
+	info fs.FileInfo
 }
 
+// findFile returns nil if there is no settings file. An untrusted file is returned together with its problem.
 func findFile(l *loader, named string) (*settingsFile, *Problem) {
 	if file := l.src.File; file != nil {
-		return &settingsFile{path: file.Path, data: file.Data, explicit: named != ""}, nil
+		return &settingsFile{path: file.Path, data: file.Data}, nil
 	}
 
 	if named != "" {
@@ -32,7 +32,6 @@ func findFile(l *loader, named string) (*settingsFile, *Problem) {
 		if err != nil {
 			return nil, unreadable(named, err)
 		}
-		f.explicit = true
 		return f, nil
 	}
 
@@ -130,20 +129,20 @@ func readSettingsFile(l *loader) {
 	l.record("config", origin)
 	entries, problems := parseDocument(f.path, f.data)
 	l.refuse(problems...)
-	if f.explicit && isDaemonFile(f.path, entries) {
+	if named != "" && isDaemonFile(f.path, entries) {
 		l.cfg.daemon = true
 		readDaemonFile(l, f.path, entries)
 		return
 	}
 
-	readOwnFile(l, fromFile, f.path, entries)
+	readEntries(l, fromFile, f.path, entries)
 }
 
 func readRegistry(l *loader) {
 	if f := l.src.Registry; f != nil {
 		entries, problems := parseDocument(f.Path, f.Data)
 		l.refuse(problems...)
-		readOwnFile(l, FromRegistry, f.Path, entries)
+		readEntries(l, FromRegistry, f.Path, entries)
 	}
 }
 
@@ -153,7 +152,7 @@ func warnAboutBundleFile(l *loader, read *settingsFile) {
 	}
 
 	beside := filepath.Join(l.src.Bundle.Dir, "tendril.yaml")
-	if _, err := readFile(beside); err != nil {
+	if info, err := os.Stat(beside); err != nil || !info.Mode().IsRegular() {
 		return
 	}
 
@@ -174,7 +173,8 @@ func byEntry(l *loader, e entry) *Option {
 	return firstOption(l.rows, func(o *Option) bool { return slices.Contains(o.workerNames(), e.key) })
 }
 
-func readOwnFile(l *loader, layer Layer, path string, entries []entry) {
+// readEntries assigns settings in tendril's own form.
+func readEntries(l *loader, layer Layer, path string, entries []entry) {
 	lines := map[string]int{}
 	for _, e := range entries {
 		where := path
@@ -195,7 +195,7 @@ func readOwnFile(l *loader, layer Layer, path string, entries []entry) {
 		switch {
 		case !ok:
 		case layer == FromRegistry && o.PerInstance() != "":
-			l.refuse(o.perInstanceProblem(where))
+			l.refuse(o.perInstanceProblem(where, o.Name))
 		case e.items != nil:
 			assignQueues(l, path, e)
 		case e.list && !o.list:
@@ -252,9 +252,9 @@ func unknownKey(l *loader, where string, e entry) Problem {
 	switch near := Nearest(e.key, known); {
 	case e.key == "config":
 		p.Hint = "name the settings file with --config or TENDRIL_CONFIG"
-	case !e.sqsd && daemonOnly[e.key] != "":
+	case !e.sqsd && insteadOfDaemonKey[e.key] != "":
 		p.Text = e.key + " is a key of aws-sqsd's own file"
-		p.Hint = daemonOnly[e.key]
+		p.Hint = insteadOfDaemonKey[e.key]
 	case len(near) > 0:
 		p.Hint = "did you mean " + orList(near) + "?"
 	default:

@@ -51,8 +51,15 @@ var capitalised = []string{"HTTP", "MIME", "URL", "SQS", "SNS", "S3", "TLS", "ID
 
 // Unit returns the unit of a number without a suffix: "seconds", "bytes", "messages per second" or "".
 func (o *Option) Unit() string {
-	_, unit, _ := strings.Cut(unitNote(o.Kind()), " is ")
-	return unit
+	switch o.Kind() {
+	case kindDuration:
+		return "seconds"
+	case kindSize:
+		return "bytes"
+	case kindRate:
+		return "messages per second"
+	}
+	return ""
 }
 
 // Values of [Option.Guard].
@@ -97,8 +104,8 @@ func (o *Option) PerInstance() string {
 	return ""
 }
 
-func (o *Option) perInstanceProblem(where string) Problem {
-	return Problem{Where: where, Option: o.Name, Text: o.Name + " cannot be set for all instances: " + o.PerInstance(),
+func (o *Option) perInstanceProblem(where, name string) Problem {
+	return Problem{Where: where, Option: name, Text: shown(name) + " cannot be set for all instances: " + o.PerInstance(),
 		Hint: "set it in the settings file of each instance, with 'tendril config set --this'"}
 }
 

@@ -50,22 +50,23 @@ type loader struct {
 	vars           map[string]string
 	cfg            *Config
 	refused        *Error
-	ownSettings    [][]assignment
-	sharedSettings map[string][]assignment
+	ownSettings    [][]assignment          // of each of cfg.Queues
+	sharedSettings map[string][]assignment // from the registry, by queue name
 	queues         []*loader
 	computedQueue  Origin
 
 	all    *loader
 	s      *Settings
-	rows   []*Option
-	prefix string
-	own    map[string]Origin
+	rows   []*Option         // point at s
+	prefix string            // of messages about a queue
+	own    map[string]Origin // of a queue's own settings, by key
 }
 
 func newLoader(src Sources) *loader {
 	cfg := &Config{chains: map[string][]Setting{}, idle: map[string]bool{}}
 	cfg.options = table(&cfg.Settings)
-	l := &loader{src: src, vars: src.variables(), cfg: cfg, refused: &Error{}, sharedSettings: map[string][]assignment{}, s: &cfg.Settings, rows: cfg.options}
+	l := &loader{src: src, vars: variables(src.Environ), cfg: cfg, refused: &Error{},
+		sharedSettings: map[string][]assignment{}, s: &cfg.Settings, rows: cfg.options}
 	l.all = l
 
 	for _, o := range l.rows {
@@ -80,7 +81,7 @@ func newLoader(src Sources) *loader {
 	return l
 }
 
-func (l *loader) ofQueue(s *Settings) *loader {
+func (l *loader) forQueue(s *Settings) *loader {
 	queue := *l
 	queue.s = s
 	queue.rows = table(s)
@@ -139,6 +140,7 @@ func (l *loader) origin(name string) Origin {
 	return l.cfg.last(name).Origin
 }
 
+// recordDerived replaces the last recorded value. It uses reason only for a default.
 func (l *loader) recordDerived(name, reason string) {
 	from := l.cfg.last(name).Origin
 	if from.Layer == Default {

@@ -202,7 +202,7 @@ func (s *Settings) inForeignForm() iter.Seq2[*Option, string] {
 			if value == "" || value == unset {
 				continue
 			}
-			if !yield(o, assignment{option: o, unit: defaultUnit(o, o.beanstalkMinutes)}.withoutUnit(value)) {
+			if !yield(o, inUnit(value, defaultUnit(o, o.beanstalkMinutes))) {
 				return
 			}
 		}

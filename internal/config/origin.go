@@ -95,18 +95,17 @@ func (a assignment) withUnit() string {
 	return a.text
 }
 
-func (a assignment) withoutUnit(value string) string {
-	if d, err := ParseDuration(value); a.unit > 0 && err == nil {
-		return strconv.FormatInt(int64((d+a.unit-1)/a.unit), 10)
+// inUnit returns a duration as a number, rounded up. It returns other values, and every value if unit is 0, unchanged.
+func inUnit(value string, unit time.Duration) string {
+	if d, err := ParseDuration(value); unit > 0 && err == nil {
+		return strconv.FormatInt(int64((d+unit-1)/unit), 10)
 	}
 	return value
 }
 
 // allowedInUnit returns text such as "0 to 43200 seconds, or unset".
 func (a assignment) allowedInUnit() string {
-	bounds, others, more := strings.Cut(a.option.Allowed(), ",")
-	low, high, isRange := strings.Cut(bounds, " to ")
-	if a.unit == 0 || !isRange {
+	if a.unit == 0 {
 		return a.option.AllowedText()
 	}
 
@@ -114,15 +113,13 @@ func (a assignment) allowedInUnit() string {
 	if a.unit == time.Minute {
 		unit = " minutes"
 	}
-	text := a.withoutUnit(low) + " to " + a.withoutUnit(high) + unit
-	if more {
-		text += "," + others
-	}
-	return text
+	v := &a.option.value
+	return inUnit(v.low, a.unit) + " to " + inUnit(v.high, a.unit) + unit +
+		strings.TrimPrefix(v.allowed, v.low+" to "+v.high)
 }
 
 func (a assignment) line(value string) string {
-	value = a.withoutUnit(value)
+	value = inUnit(value, a.unit)
 	switch a.origin.Layer {
 	case fromFlag:
 		return "--" + a.name + "=" + value

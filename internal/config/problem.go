@@ -40,7 +40,7 @@ func refusal(a assignment, err error) Problem {
 		Where:  a.origin.Where,
 		Option: a.option.Name,
 		Text:   fmt.Sprintf("%s%s %v; allowed: %s", a.shownName(), text, err, a.allowedInUnit()),
-		Hint:   "write " + a.line(advice) + a.option.value.instead,
+		Hint:   "write " + a.line(advice) + a.option.value.alternative,
 	}
 }
 
@@ -54,6 +54,7 @@ func WithoutQuery(url string) string {
 	return url
 }
 
+// shownName returns "" if Where already contains the option's name.
 func (a assignment) shownName() string {
 	switch {
 	case FromBundle <= a.origin.Layer && a.origin.Layer <= FromRegistry:

@@ -27,7 +27,7 @@ func queueKeys(q *QueueSettings) []*Option {
 		value: integer(&q.Weight, 1, maxWeight),
 	}, {
 		Key: "max", Example: "10", Help: "Maximum messages of this queue in flight.",
-		value: integer(&q.Concurrency, 1, 1000),
+		value: integer(&q.Max, 1, 1000),
 	}}
 	for _, o := range keys {
 		o.Name = queuesKey
@@ -124,26 +124,24 @@ func readQueueKey(l *loader, from Origin, e entry, lineOf map[string]int, rows [
 
 // readSharedQueueKey also accepts settings of queues that this instance lacks. They have no effect.
 func readSharedQueueKey(l *loader, from Origin, e entry, key, queue string) {
-	own := entry{key: key, text: e.text, null: e.null, line: e.line}
 	rows := queueTable(&QueueSettings{}, table(&Settings{}))
 	if o := findByKey(rows, key); o != nil && o.PerInstance() != "" {
 		l.refuse(perInstanceQueueKey(o, from.Where, e.key, key))
 		return
 	}
-	if a, ok := readQueueKey(l, from, own, map[string]int{}, rows); ok {
+	e.key = key
+	if a, ok := readQueueKey(l, from, e, map[string]int{}, rows); ok {
 		l.sharedSettings[queue] = append(l.sharedSettings[queue], a)
 	}
 }
 
 func perInstanceQueueKey(o *Option, where, name, key string) Problem {
 	if o.Name == queuesKey {
-		return Problem{Where: where, Option: name, Text: shown(name) + " cannot be set for all instances: it belongs to each instance's own list of queues",
+		return Problem{Where: where, Option: name, Text: shown(name) + " cannot be set for all instances: it belongs to " +
+			"each instance's own list of queues",
 			Hint: "set the key " + key + " of this queue, below " + queuesKey + " in the settings file of each instance"}
 	}
-	p := o.perInstanceProblem(where)
-	p.Option = name
-	p.Text = shown(name) + strings.TrimPrefix(p.Text, o.Name)
-	return p
+	return o.perInstanceProblem(where, name)
 }
 
 func checkQueueKeys(l *loader, where string, lineOf map[string]int, refused bool) {
@@ -171,7 +169,7 @@ func unknownQueueKey(rows []*Option, where string, e entry) Problem {
 		names = append(names, o.Key)
 	}
 
-	_, err := strconv.ParseUint(e.text, 10, 16)
+	_, weightErr := strconv.ParseUint(e.text, 10, 16)
 	_, nameErr := queueName(e.key)
 	o, known := Lookup(e.key)
 	switch near := Nearest(e.key, names); {
@@ -185,7 +183,7 @@ func unknownQueueKey(rows []*Option, where string, e entry) Problem {
 		p.Hint = "it applies to all queues: put it at the top level of the file"
 	case len(near) > 0:
 		p.Hint = "did you mean " + orList(near) + "?"
-	case err == nil && nameErr == nil:
+	case weightErr == nil && nameErr == nil:
 		p.Hint = fmt.Sprintf("for a queue and its weight use %s:%s without a space, or name: %s and weight: %s", e.key,
 			yamlfile.Short(e.text), e.key, yamlfile.Short(e.text))
 	default:

@@ -13,16 +13,15 @@ func deriveQueues(l *loader) {
 		deriveSingleQueue(l)
 	}
 
-	backend := l.cfg.Backend // before individual queues change it
 	for i := range l.cfg.Queues {
-		resolveQueue(l, i, backend)
+		resolveQueue(l, i)
 	}
 
 	deriveRegion(l)
 	l.cfg.Strict = l.cfg.Queues[0].Weight == 0
 	switch {
 	case listed:
-		copyFirstQueue(l, backend)
+		copyFirstQueue(l)
 	case l.isSet("queues") && l.isSet("queue-url"):
 		l.record("queues", l.origin("queue-url"))
 	case l.isSet("queues"):
@@ -63,8 +62,10 @@ func checkQueueList(l *loader) (used bool) {
 	return true
 }
 
-func copyFirstQueue(l *loader, backend string) {
+// copyFirstQueue sets the options of a single queue from the first of several.
+func copyFirstQueue(l *loader) {
 	s, first := l.s, &l.cfg.Queues[0]
+	backend := s.Backend
 	s.Queue = first.Name
 	s.QueueURL = first.URL
 	s.Backend = first.Backend
@@ -85,21 +86,20 @@ func copyFirstQueue(l *loader, backend string) {
 	}
 }
 
-func resolveQueue(l *loader, i int, backend string) {
+func resolveQueue(l *loader, i int) {
 	s := l.cfg.Settings
-	s.Backend = backend
 	s.Queues = []QueueSettings{l.cfg.Queues[i]}
-	queue := l.ofQueue(&s)
+	queue := l.forQueue(&s)
 	if i < len(l.ownSettings) {
 		applyOwnSettings(queue, l.ownSettings[i])
 	}
 	applyOwnSettings(queue, l.sharedSettings[s.Queues[0].Name])
 	splitOwnTarget(queue)
 
-	placeQueue(queue)
+	resolveBackend(queue)
 
 	q := &s.Queues[0]
-	q.Max = q.Concurrency
+	q.Concurrency = q.Max
 	if q.Max == 0 {
 		q.Concurrency = s.HTTPConnections
 	}
@@ -143,25 +143,27 @@ func splitOwnTarget(l *loader) {
 	}
 }
 
-// placeQueue resolves the backend auto: SQS for a URL, an ARN or a function on AWS, otherwise embedded.
-func placeQueue(l *loader) {
+// resolveBackend resolves the backend auto: SQS for a URL, an ARN or a function on AWS, otherwise embedded. It also
+// resolves the contradiction between a URL and the backend embedded.
+func resolveBackend(l *loader) {
 	q, s := &l.s.Queues[0], l.s
-	setBackend := func(backend, why string) {
-		s.Backend = backend
-		if l.own["backend"] == (Origin{}) {
-			l.own["backend"] = Origin{Default, why}
-		}
-	}
-
+	var why string
 	switch {
 	case q.URL != "" && s.Backend == BackendEmbedded:
 		resolveUnusedURL(l, q)
+		return
 	case q.URL != "":
-		setBackend(BackendSQS, "it has a URL or an ARN")
-	case s.Backend == backendAuto && s.Function != "":
-		setBackend(BackendSQS, "its messages go to a function on AWS")
-	case s.Backend == backendAuto:
-		setBackend(BackendEmbedded, "it is a name")
+		s.Backend, why = BackendSQS, "it has a URL or an ARN"
+	case s.Backend != backendAuto:
+		return
+	case s.Function != "":
+		s.Backend, why = BackendSQS, "its messages go to a function on AWS"
+	default:
+		s.Backend, why = BackendEmbedded, "it is a name"
+	}
+
+	if _, isSet := l.own["backend"]; !isSet {
+		l.own["backend"] = Origin{Default, why}
 	}
 }
 
@@ -226,7 +228,7 @@ func (c *Config) QueueOrigin(i int, key string) Origin {
 	if own, found := c.queueOrigins[i][key]; found {
 		return own
 	}
-	return c.Origin(ofAllQueues(key))
+	return c.Origin(optionForAllQueues(key))
 }
 
 // refuseComputedQueue rejects a computed queue URL: a worker with its own empty queue would look healthy but do
@@ -294,7 +296,8 @@ func deriveQueueName(l *loader) {
 	s := l.s
 	switch {
 	case s.QueueURL != "" && s.Queue != "":
-		l.refuseOption("queue", "delete one of them", "a queue is set both here and by the queue-url of %s", l.origin("queue-url"))
+		l.refuseOption("queue", "delete one of them", "a queue is set both here and by the queue-url of %s",
+			l.origin("queue-url"))
 	case s.QueueURL != "":
 		s.Queue = lastSegment(s.QueueURL)
 		l.recordDerived("queue", "the end of queue-url")

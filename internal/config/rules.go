@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 
+	"tendril/internal/config/yamlfile"
 	"tendril/internal/delivery/filter"
 	"tendril/internal/delivery/webhook"
 )
@@ -56,7 +57,8 @@ func environmentName(text string) (string, error) {
 }
 
 func queueName(text string) (string, error) {
-	return valid(text, fault{strings.Contains(text, ":"), "is not a name: use queue-url for a URL or an ARN"}, fault{len(text) > maxQueueName, "is too long"},
+	return valid(text, fault{strings.Contains(text, ":"), "is not a name: use queue-url for a URL or an ARN"},
+		fault{len(text) > maxQueueName, "is too long"},
 		fault{!isWord(strings.TrimSuffix(text, fifoSuffix)), "contains characters not allowed in a name"})
 }
 
@@ -89,38 +91,38 @@ func queueURL(text string) (string, error) {
 }
 
 func functionName(text string) (string, error) {
-	parts, err := functionNameParts(text)
-	if err != nil {
-		return "", err
-	}
-	version := ""
-	if len(parts) == 2 {
-		version = parts[1]
+	resource, ok := functionResource(text)
+	if !ok {
+		return "", errors.New("is not an ARN of a function, such as " +
+			"arn:aws:lambda:eu-west-1:123456789012:function:resize-images")
 	}
 
-	return valid(text, fault{strings.ContainsAny(text, " /"), "is not the name of a function on AWS; use lambda for " +
-		"a local program"}, fault{len(parts) > 2 || !isWord(parts[0]), "is not a function name"},
-		fault{len(parts[0]) > maxFunctionName, "is too long"}, fault{len(parts) == 2 && version != "$LATEST" &&
-			(!isWord(version) || len(version) > 2*maxFunctionName), "does not end with a version or alias"})
+	name, version, versioned := strings.Cut(resource, ":")
+	validVersion := version == "$LATEST" || isWord(version) && len(version) <= 2*maxFunctionName
+	return valid(text,
+		fault{strings.ContainsAny(text, " /"), "is not the name of a function on AWS; use lambda for a local program"},
+		fault{strings.Contains(version, ":") || !isWord(name), "is not a function name"},
+		fault{len(name) > maxFunctionName, "is too long"},
+		fault{versioned && !validVersion, "does not end with a version or alias"})
 }
 
-func functionNameParts(text string) ([]string, error) {
-	errNoARN := errors.New("is not an ARN of a function, such as arn:aws:lambda:eu-west-1:123456789012:function:resize-images")
-	parts := strings.Split(text, ":")
-	if parts[0] != "arn" && len(parts) <= 2 {
-		return parts, nil
+// functionResource returns NAME or NAME:VERSION from itself, an ARN, or an ARN without the part before the account.
+func functionResource(text string) (resource string, ok bool) {
+	parts := strings.SplitN(text, ":", 5)
+	switch {
+	case parts[0] == "arn":
+		if len(parts) < 5 || !isWord(parts[1]) || parts[2] != "lambda" || !isWord(parts[3]) {
+			return "", false
+		}
+		text = parts[4]
+	case len(parts) <= 2:
+		return text, true
 	}
 
-	if parts[0] == "arn" {
-		if len(parts) < 5 || !isWord(parts[1]) || parts[2] != "lambda" || !isWord(parts[3]) {
-			return nil, errNoARN
-		}
-		parts = parts[4:]
-	}
-	if _, err := accountID(parts[0]); err != nil || len(parts) < 3 || parts[1] != "function" {
-		return nil, errNoARN
-	}
-	return parts[2:], nil
+	account, rest, _ := strings.Cut(text, ":")
+	resource, isFunction := strings.CutPrefix(rest, "function:")
+	_, err := accountID(account)
+	return resource, isFunction && err == nil
 }
 
 func commandLine(text string) (string, error) {
@@ -202,10 +204,12 @@ func plainURL(text string) (*url.URL, error) {
 	if err != nil || u.Host == "" || u.Opaque != "" {
 		return nil, errors.New("is not a URL")
 	}
-	_, err = valid(text, fault{u.User != nil, "contains a user name or password, which would be visible in logs and " +
-		"process lists"}, fault{u.Fragment != "" || strings.HasSuffix(text, "#"), "has a fragment (#), which is never sent"},
-		fault{u.Hostname() == "", "has no host"}, fault{u.Port() != "" && !isPort(u.Port(), 1),
-			"has no port from 1 to 65535"}, fault{u.Scheme != "http" && u.Scheme != "https", "is not an http or https URL"})
+	_, err = valid(text,
+		fault{u.User != nil, "contains a user name or password, which would be visible in logs and process lists"},
+		fault{u.Fragment != "" || strings.HasSuffix(text, "#"), "has a fragment (#), which is never sent"},
+		fault{u.Hostname() == "", "has no host"},
+		fault{u.Port() != "" && !isPort(u.Port(), 1), "has no port from 1 to 65535"},
+		fault{u.Scheme != "http" && u.Scheme != "https", "is not an http or https URL"})
 	return u, err
 }
 
@@ -306,11 +310,12 @@ func endpointAddresses(text string) (string, error) {
 	var address, socket string
 	for part := range strings.SplitSeq(text, ",") {
 		place, isSocket := strings.CutPrefix(strings.TrimSpace(part), unixPrefix)
-		parsed, err := listenAddress(place)
+		parse := listenAddress
 		if isSocket {
-			parsed, err = socketAddress(place)
+			parse = socketAddress
 		}
 
+		parsed, err := parse(place)
 		switch {
 		case err != nil:
 			return "", err
@@ -402,14 +407,14 @@ func filterPattern(text string) (string, error) {
 	}
 
 	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
-		f, err := readFile(text)
+		data, _, err := yamlfile.ReadFile(text, maxFile)
 		if wrong := (*fs.PathError)(nil); errors.As(err, &wrong) {
 			err = wrong.Err // the message already contains the path
 		}
 		if err != nil {
 			return "", fmt.Errorf("is neither a pattern nor a readable file: %w", err)
 		}
-		text = string(f.data)
+		text = string(data)
 	}
 
 	if _, err := filter.Parse(text); err != nil {

@@ -129,7 +129,7 @@ func deriveMeasure(l *loader) {
 		l.option(name).value.unset()
 		if l.isSet(name) {
 			l.record(name, from)
-			l.cfg.idle[name] = s.ScaleTarget != ScaleNone
+			l.cfg.idle[name] = s.ScaleTarget != ScaleNone // otherwise warnScaling reports it
 		}
 	}
 }
@@ -151,7 +151,7 @@ func dropThresholds(l *loader) {
 		if isForOtherMeasure(l, name) {
 			dropped = append(dropped, l.cite(name))
 			l.option(name).value.unset()
-			l.cfg.chains[name] = append(l.cfg.chains[name], Setting{})
+			l.record(name, Origin{})
 		}
 	}
 

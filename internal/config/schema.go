@@ -1,8 +1,8 @@
 package config
 
 import (
+	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 )
 
@@ -47,14 +47,14 @@ func (o *Option) valueSchema() object {
 	s := scalarSchema()
 	switch o.Kind() {
 	case kindInteger:
-		s = object{"anyOf": []any{o.numbers(), object{"type": "string", "pattern": "^[+-]?[0-9]+$"}}}
+		s = object{"anyOf": []any{o.numbers(), object{"type": "string", "pattern": "^-?[0-9]+$"}}}
 	case kindSwitch:
 		s = object{"anyOf": []any{object{"type": "boolean"}, object{"enum": []any{0, 1}},
 			object{"type": "string", "pattern": anyCasePattern("true", "false", "yes", "no", "on", "off", "0", "1")}}}
 	case kindDuration:
-		s = object{"type": []string{"string", "number"}}
-		if o.Default != unset {
-			s["pattern"] = durationPattern
+		s = object{"type": []string{"string", "number"}, "pattern": durationPattern}
+		if o.Default == unset {
+			s = object{"type": []string{"string", "number", "null"}}
 		}
 	case kindRate, kindSize, kindNumber:
 		s = object{"type": []string{"string", "number"}}
@@ -65,10 +65,6 @@ func (o *Option) valueSchema() object {
 	if o.list {
 		s = object{"anyOf": []any{s, object{"type": "array", "items": scalarSchema()}}}
 	}
-	if o.Default == unset {
-		s["type"] = []string{"string", "number", "null"}
-	}
-
 	s["description"] = o.description()
 	if o.Default != "" && o.Default != unset {
 		s["default"] = o.Default
@@ -80,30 +76,20 @@ func (o *Option) valueSchema() object {
 	return s
 }
 
-const durationPattern = `^\s*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)d?|(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)\s*$`
+const durationPattern = `^\s*-?(([0-9]+\.?[0-9]*|\.[0-9]+)d?|(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)\s*$`
 
 func (o *Option) numbers() object {
-	s := object{"type": "integer"}
-	low, high, _ := strings.Cut(o.Allowed(), " to ")
-	if n, err := strconv.Atoi(low); err == nil {
-		s["minimum"] = n
-	}
-	if n, err := strconv.Atoi(high); err == nil {
-		s["maximum"] = n
-	}
-	return s
+	return object{"type": "integer", "minimum": json.Number(o.value.low), "maximum": json.Number(o.value.high)}
 }
 
 func (o *Option) choiceSchema() object {
-	words := o.Choices()
-	accepts := func(text string) bool { return o.value.set(text) == nil }
 	otherSpellings := object{"enum": []any{}}
-	if accepts(strings.ToUpper(words[0])) || accepts("yes") {
+	if o.value.otherSpellings {
 		otherSpellings = scalarSchema()
 	}
 
 	enum := []any{}
-	for _, w := range words {
+	for _, w := range o.Choices() {
 		enum = append(enum, w)
 		if w == Off { // YAML 1.1 parsers read off as false
 			enum = append(enum, false)
@@ -118,7 +104,7 @@ func (o *Option) description() string {
 	if o.Detail != "" {
 		text += " " + o.Detail
 	}
-	return fmt.Sprintf("%s Allowed: %s%s.", text, o.Allowed(), unitNote(o.Kind()))
+	return fmt.Sprintf("%s Allowed: %s%s.", text, o.Allowed(), o.unitNote())
 }
 
 func anyCasePattern(words ...string) string {

@@ -91,7 +91,7 @@ func TestSchemaAcceptsTheDurationsOfParseDuration(t *testing.T) {
 	t.Parallel()
 	schema := compiledSchema(t)
 	for _, value := range []string{"30", "30s", `"30"`, "1h30m", "0.5h", "2d", "90.5", "1h0.5s", "10 minutes", "5 m", "m", "1w",
-		"1d12h", "soon", "1h30"} {
+		"1d12h", "soon", "1h30", "+30s", `"+30"`} {
 		line := "inactivity_timeout: " + value + "\n"
 		_, err := ParseDuration(strings.Trim(value, `"`))
 		if valid := validate(t, schema, []byte(line)) == nil; valid != (err == nil) {

@@ -26,35 +26,37 @@ func (o *Option) fileOption() *Option {
 
 func readSecrets(l *loader) {
 	for _, o := range l.rows {
-		if !o.IsSecret() {
-			continue
+		if o.IsSecret() {
+			assignFromFile(l, o)
 		}
-
-		named := l.option(o.Name + secretFileSuffix)
-		path := named.value.get()
-		if !l.isSet(named.Name) || path == "" {
-			continue
-		}
-
-		if l.isSet(o.Name) {
-			l.refuseOption(named.Name, "use only one of them", "%s and %s (%s) are both set", named.Name, o.Name, l.origin(o.Name))
-			continue
-		}
-
-		text, err := readSecret(path)
-		if err == nil {
-			err = o.value.set(text)
-		}
-
-		if err != nil {
-			l.refuseOption(named.Name, "use a file that this user can read, with "+o.Allowed(), "%s %s: %s", named.Name,
-				shown(path), secretProblem(err))
-			continue
-		}
-
-		from := l.origin(named.Name)
-		l.record(o.Name, Origin{from.Layer, path + " (" + from.Where + ")"})
 	}
+}
+
+func assignFromFile(l *loader, secret *Option) {
+	named := l.option(secret.Name + secretFileSuffix)
+	path := named.value.get()
+	if path == "" {
+		return
+	}
+
+	if l.isSet(secret.Name) {
+		l.refuseOption(named.Name, "use only one of them", "%s and %s (%s) are both set", named.Name, secret.Name,
+			l.origin(secret.Name))
+		return
+	}
+
+	text, err := readSecret(path)
+	if err == nil {
+		err = secret.value.set(text)
+	}
+	if err != nil {
+		l.refuseOption(named.Name, "use a file that this user can read, with "+secret.Allowed(), "%s %s: %s", named.Name,
+			shown(path), secretProblem(err))
+		return
+	}
+
+	from := l.origin(named.Name)
+	l.record(secret.Name, Origin{from.Layer, path + " (" + from.Where + ")"})
 }
 
 func readSecret(path string) (string, error) {

@@ -116,7 +116,7 @@ type Settings struct {
 	Region   string // see also [Config.IsSet]
 	// EndpointURL is the address of the SQS API; "" means AWS_ENDPOINT_URL_SQS or the AWS SDK's default.
 	EndpointURL     string
-	WaitTime        time.Duration // at least 1 s, to avoid a tight polling loop
+	WaitTime        time.Duration // less than 1 s means 1 s
 	Sleep           time.Duration // 0 disables it
 	DeleteLinger    time.Duration // 0 sends each delete immediately
 	HTTPConnections int           // maximum concurrent deliveries of all queues
@@ -258,7 +258,7 @@ type QueueSettings struct {
 func (q *QueueSettings) FIFO() bool { return strings.HasSuffix(q.Name, fifoSuffix) }
 
 // ToFunction reports whether messages go to a Lambda function, on AWS or emulated locally, rather than over HTTP.
-func (q *QueueSettings) ToFunction() bool { return q.Function != "" || q.Lambda != "" }
+func (p *PerQueue) ToFunction() bool { return p.Function != "" || p.Lambda != "" }
 
 // ToOwnApp reports whether messages go to the supervised app.
 func (q *QueueSettings) ToOwnApp() bool { return q.Target == "" && !q.ToFunction() }
@@ -312,11 +312,11 @@ func (s *Settings) AnyToOwnApp() bool {
 	return s.any((*QueueSettings).ToOwnApp)
 }
 
-func (s *Settings) toFunction() bool {
+func (s *Settings) anyToFunction() bool {
 	return s.any((*QueueSettings).ToFunction)
 }
 
-func (s *Settings) toApp() bool {
+func (s *Settings) anyToApp() bool {
 	return s.any(func(q *QueueSettings) bool { return !q.ToFunction() })
 }
 

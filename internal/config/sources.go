@@ -39,9 +39,9 @@ type File struct {
 	Shared bool
 }
 
-func (s *Sources) variables() map[string]string {
-	vars := make(map[string]string, len(s.Environ))
-	for _, kv := range s.Environ {
+func variables(environ []string) map[string]string {
+	vars := make(map[string]string, len(environ))
+	for _, kv := range environ {
 		if name, text, found := strings.Cut(kv, "="); found && text != "" {
 			vars[name] = text
 		}
@@ -52,7 +52,7 @@ func (s *Sources) variables() map[string]string {
 // StateFolder returns the folder with the default data directories of all environments, or "" if the variables that
 // determine it are unset.
 func StateFolder(environ []string, root bool) string {
-	path, _ := findStateFolder((&Sources{Environ: environ}).variables(), root)
+	path, _ := findStateFolder(variables(environ), root)
 	return path
 }
 

@@ -8,10 +8,10 @@ import (
 
 func appOptions(s *Settings) []Option {
 	return []Option{{
-		Name: "port", essential: true, Default: "5000", OtherVariables: []string{"PORT"}, properties: []string{"PORT"},
+		Name: "port", essential: true, Default: defaultPort, OtherVariables: []string{"PORT"}, properties: []string{"PORT"},
 		Help:   "Port given to the app as PORT, on which it must listen.",
 		Detail: "If the default is in use, the next free port is used.",
-		value:  appPort(&s.Port, 5000),
+		value:  appPort(&s.Port),
 	}, {
 		Name: "healthcheck", AppRestart: true, Example: "HTTP:5000/health", DaemonKey: "healthcheck",
 		DefaultNote: "TCP on the app's port",

@@ -26,14 +26,19 @@ const (
 type value struct {
 	kind    string
 	allowed string
-	choices []string
+	// low and high are the limits as text, if there are any.
+	low, high string
+	choices   []string
+	// otherSpellings means that set accepts other spellings of choices.
+	otherSpellings bool
 	// nearest returns an allowed value to suggest, or "" for the default; may be nil.
 	nearest func(text string) string
 	// sample is suggested instead of the option's Example; may be nil.
-	sample  func() string
-	instead string
-	set     func(text string) error
-	get     func() string
+	sample func() string
+	// alternative follows the suggested value.
+	alternative string
+	set         func(text string) error
+	get         func() string
 	// unset empties the field; nil if the option cannot be empty.
 	unset func()
 }
@@ -66,21 +71,30 @@ func stored[T any](field *T, kind, allowed string, parse func(string) (T, error)
 
 // bounded suggests the nearest allowed value. parse may return errRange together with a value.
 func bounded[T cmp.Ordered](field *T, kind string, low, high T, parse func(string) (T, error), format func(T) string) value {
-	v := stored(field, kind, format(low)+" to "+format(high), func(text string) (T, error) {
+	v := stored(field, kind, format(low)+" to "+format(high), inRange(low, high, parse), format)
+	v.low, v.high = format(low), format(high)
+	v.nearest = nearestIn(low, high, parse, format)
+	return v
+}
+
+func inRange[T cmp.Ordered](low, high T, parse func(string) (T, error)) func(string) (T, error) {
+	return func(text string) (T, error) {
 		n, err := parse(text)
 		if err == nil && (n < low || n > high) {
 			err = errRange
 		}
 		return n, err
-	}, format)
-	v.nearest = func(text string) string {
+	}
+}
+
+func nearestIn[T cmp.Ordered](low, high T, parse func(string) (T, error), format func(T) string) func(string) string {
+	return func(text string) string {
 		n, err := parse(text)
 		if err != nil && !errors.Is(err, errRange) {
 			return ""
 		}
 		return format(min(max(n, low), high))
 	}
-	return v
 }
 
 func duration(field *time.Duration, low, high time.Duration) value {
@@ -91,10 +105,12 @@ func integer(field *int, low, high int) value {
 	return bounded(field, kindInteger, low, high, parseInteger, strconv.Itoa)
 }
 
-func appPort(field *int, usual int) value {
+const defaultPort = "5000"
+
+func appPort(field *int) value {
 	v := integer(field, 1, 65535)
-	v.nearest = func(string) string { return strconv.Itoa(usual) }
-	v.instead = ", or remove it to use the first free port from " + strconv.Itoa(usual)
+	v.nearest = func(string) string { return defaultPort }
+	v.alternative = ", or remove it to use the first free port from " + defaultPort
 	return v
 }
 
@@ -125,29 +141,34 @@ func rate(field *float64) value {
 		return r, err
 	}, formatRate)
 	v.allowed = "0, or 1 per day to " + formatRate(maxRate) + ", such as 10/s, 600/m or 36000/h"
-	suggested := bounded(field, kindRate, 1.0/3600, maxRate, parseRate, formatRate)
-	v.nearest = func(text string) string { return cmp.Or(suggested.nearest(text), "10/s") }
+	nearest := nearestIn(1.0/3600, maxRate, parseRate, formatRate)
+	v.nearest = func(text string) string { return cmp.Or(nearest(text), "10/s") }
 	return v
 }
 
 const unset = "unset"
 
 func optionalDuration(field **time.Duration, low, high time.Duration) value {
-	usual := duration(new(time.Duration), low, high)
-	v := stored(field, kindDuration, usual.allowed+", or "+unset, func(text string) (*time.Duration, error) {
+	lowest, highest := formatDuration(low), formatDuration(high)
+	v := stored(field, kindDuration, lowest+" to "+highest+", or "+unset, func(text string) (*time.Duration, error) {
 		if text == unset {
 			return nil, nil
 		}
-		var d time.Duration
-		return &d, duration(&d, low, high).set(text)
+		d, err := inRange(low, high, ParseDuration)(text)
+		return &d, err
 	}, func(d *time.Duration) string {
 		if d == nil {
 			return unset
 		}
 		return formatDuration(*d)
 	})
-	v.nearest = usual.nearest
+	v.low, v.high = lowest, highest
+	v.nearest = nearestIn(low, high, ParseDuration, formatDuration)
 	return v
+}
+
+func choice(field *string, words ...string) value {
+	return parsedChoice(field, orList(words), words, func(text string) (string, bool) { return text, slices.Contains(words, text) })
 }
 
 func parsedChoice(field *string, allowed string, offered []string, parse func(string) (string, bool)) value {
@@ -163,13 +184,9 @@ func parsedChoice(field *string, allowed string, offered []string, parse func(st
 	return v
 }
 
-func choice(field *string, words ...string) value {
-	return parsedChoice(field, orList(words), words, func(text string) (string, bool) { return text, slices.Contains(words, text) })
-}
-
 func autoSwitch(field *string) value {
 	words := []string{auto, On, Off}
-	return parsedChoice(field, orList(words), words, func(text string) (string, bool) {
+	v := parsedChoice(field, orList(words), words, func(text string) (string, bool) {
 		on, err := parseSwitch(text)
 		switch {
 		case text == auto:
@@ -179,17 +196,21 @@ func autoSwitch(field *string) value {
 		}
 		return Off, err == nil
 	})
+	v.otherSpellings = true
+	return v
 }
 
 func anyCase(field *string, allowed string, offered []string, silent ...string) value {
 	known := slices.Concat(offered, silent)
-	return parsedChoice(field, allowed, offered, func(text string) (string, bool) {
+	v := parsedChoice(field, allowed, offered, func(text string) (string, bool) {
 		i := slices.IndexFunc(known, func(w string) bool { return strings.EqualFold(w, text) })
 		if i < 0 {
 			return "", false
 		}
 		return known[i], true
 	})
+	v.otherSpellings = true
+	return v
 }
 
 func checked(field *string, allowed string, rule func(string) (string, error)) value {
@@ -219,7 +240,7 @@ func list(field *[]string, allowed string, rule func(string) (string, error)) va
 	}, func(all []string) string { return strings.Join(all, ",") })
 }
 
-// ParseDuration parses "30s", "5m", "1h30m", "4d" or a number of seconds.
+// ParseDuration parses "30s", "5m", "1h30m", "4d" or a number of seconds, without a plus sign.
 func ParseDuration(text string) (time.Duration, error) {
 	scale := time.Second
 	number, inDays := strings.CutSuffix(text, "d")
@@ -235,7 +256,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	}
 
 	d, err := time.ParseDuration(text)
-	if err != nil {
+	if err != nil || hasPlus(text) {
 		return 0, errors.New("is not a duration")
 	}
 
@@ -273,13 +294,17 @@ func humanDurations(text string) string {
 func parseInteger(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	switch {
-	case errors.Is(err, strconv.ErrRange):
-		return n, errRange
-	case err != nil:
+	case err != nil && !errors.Is(err, strconv.ErrRange) || hasPlus(text):
 		return 0, errors.New("is not a whole number")
+	case err != nil:
+		return n, errRange
 	}
 	return n, nil
 }
+
+// hasPlus finds the sign that package strconv accepts. Ports, weights and statuses are unsigned, so numbers of all
+// kinds reject it.
+func hasPlus(text string) bool { return strings.HasPrefix(text, "+") }
 
 func parseNumber(text string) (float64, error) {
 	n, err := strconv.ParseFloat(text, 64)
@@ -353,10 +378,10 @@ func parseSize(text string) (int64, error) {
 	number, scale := cutUnit(text, sizeUnits)
 	n, err := strconv.ParseInt(number, 10, 64)
 	switch most := math.MaxInt64 / int64(scale); {
-	case errors.Is(err, strconv.ErrRange) || err == nil && (n > most || n < -most):
-		return math.MaxInt64, errRange
-	case err != nil:
+	case err != nil && !errors.Is(err, strconv.ErrRange) || hasPlus(text):
 		return 0, errors.New("is not a size")
+	case err != nil, n > most, n < -most:
+		return math.MaxInt64, errRange
 	}
 	return n * int64(scale), nil
 }

@@ -33,6 +33,21 @@ func TestParseDuration(t *testing.T) {
 	}
 }
 
+func TestNumbersHaveNoPlusSign(t *testing.T) {
+	t.Parallel()
+	for option, values := range map[string][]string{
+		"max-retries": {"+5"}, "sleep": {"+5", "+5s", "+1h"}, "header-budget": {"+512", "+8KiB"}, "rate": {"+5", "+5/s"},
+		"scale-upper-threshold": {"+5"}, "port": {"+5000"}, "queues": {"a:+5"}, "success-codes": {"+200"},
+		"console": {"+9325"}, "target": {"http://127.0.0.1:+80"},
+	} {
+		for _, value := range values {
+			if _, err := Load(Sources{Environ: home(), Flags: map[string]string{option: value}}); err == nil {
+				t.Errorf("--%s=%s is accepted", option, value)
+			}
+		}
+	}
+}
+
 func TestFormatDuration(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{0: "0s", 5 * time.Minute: "300s", 96 * time.Hour: "345600s",

@@ -37,7 +37,8 @@ func warnRollout(l *loader) {
 		return
 	}
 	if slices.Contains(foreignPolicies(), l.s.RolloutPolicy) {
-		l.warnAbout("rollout-policy", "use AllAtOnce or Rolling", "deployment policy %s is not supported: batches are used, as with Rolling",
+		l.warnAbout("rollout-policy", "use AllAtOnce or Rolling",
+			"deployment policy %s is not supported: batches are used, as with Rolling",
 			l.s.RolloutPolicy)
 	}
 }
@@ -112,11 +113,7 @@ func (l *loader) concerns(names ...string) bool {
 	})
 }
 
-func hasFunction(l *loader) bool { return l.s.Function != "" || l.s.Lambda != "" }
-
-func differsInFunction(l *loader) bool {
-	return hasFunction(l) != (l.cfg.Function != "" || l.cfg.Lambda != "")
-}
+func differsInFunction(l *loader) bool { return l.s.ToFunction() != l.cfg.ToFunction() }
 
 // warnRanges warns about values that Elastic Beanstalk may reject. Its documentation is inconsistent; tendril accepts
 // the wider range.
@@ -129,7 +126,7 @@ func warnRanges(l *loader) {
 	if l.cfg.MaxRetries > newer {
 		l.warnValue("max-retries", "", "is more than the %d that Elastic Beanstalk allows today", newer)
 	}
-	if l.cfg.HTTPConnections > connections && l.cfg.toApp() {
+	if l.cfg.HTTPConnections > connections && l.cfg.anyToApp() {
 		l.warnValue("http-connections", "", "is more than the %d that Elastic Beanstalk accepts", connections)
 	}
 }
@@ -158,7 +155,7 @@ func warnVisibility(l *loader) {
 
 func warnShortVisibility(l *loader) {
 	s := l.s
-	if hasFunction(l) {
+	if s.ToFunction() {
 		chosen := l.isSet("visibility-timeout") || l.isSet("function-timeout")
 		if chosen && s.VisibilityTimeout < s.FunctionTimeout && (l.concerns("visibility-timeout") || differsInFunction(l)) {
 			warnShort(l, "function-timeout")
@@ -166,7 +163,7 @@ func warnShortVisibility(l *loader) {
 		return
 	}
 
-	if s.toApp() && s.VisibilityTimeout < s.InactivityTimeout &&
+	if s.anyToApp() && s.VisibilityTimeout < s.InactivityTimeout &&
 		(l.concerns("visibility-timeout", "inactivity-timeout") || differsInFunction(l)) {
 		warnShort(l, "inactivity-timeout")
 	}
@@ -206,7 +203,7 @@ func warnBatch(l *loader) {
 	}
 
 	s := l.s
-	if s.BatchSize > 1 && l.s.toApp() && !hasFunction(l) {
+	if s.BatchSize > 1 && l.s.anyToApp() && !s.ToFunction() {
 		if s.TerminalCodes != "" {
 			l.warnValue("terminal-codes", "let the app return batchItemFailures, or remove batch-size",
 				"only affects POSTs with one message: %s, and a status applies to all messages of a POST",
@@ -300,13 +297,13 @@ func idleRules(s *Settings) []idleRule {
 			": a queue on Amazon SQS keeps the maxReceiveCount of its own redrive policy", "", []string{"max-retries"}},
 		{!s.AnyEmbedded(), ": no queue is embedded", "",
 			[]string{"listen", "account-id", "credentials", "tls-cert", "tls-key"}},
-		{!s.toApp(), ": messages go to a function", "",
+		{!s.anyToApp(), ": messages go to a function", "",
 			[]string{"http-path", "mime-type", "signing-secret", "success-codes", "terminal-codes", "header-budget", "keepalive",
 				"connect-timeout",
 				"inactivity-timeout", "deadline", "respect-retry-after"}},
 		{!s.anyTLS(), ": no target is https", "",
 			[]string{"target-ca", "target-cert", "target-key"}},
-		{!s.toFunction(), ": no messages go to a function", "",
+		{!s.anyToFunction(), ": no messages go to a function", "",
 			[]string{"function-timeout"}},
 		{s.Breaker == 0, " without breaker", "set breaker, for example to 50",
 			[]string{"breaker-window", "breaker-delay"}},

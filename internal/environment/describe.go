@@ -217,7 +217,7 @@ func withoutSecrets(list []api.Task) []api.Task {
 	return list
 }
 
-func withoutSecret(text string) string { return bundle.Setting{Option: "value", Value: text}.Shown() }
+func withoutSecret(text string) string { return bundle.HideSecret("", text) }
 
 func (o *Options) addResources(ctx context.Context, d *api.Description) {
 	found, err := o.listCloud(ctx)

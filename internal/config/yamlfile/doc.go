@@ -4,7 +4,7 @@
 //
 //   - Limits on bytes, tokens and nesting are checked before parsing, to protect the parser.
 //   - Aliases share the node they refer to, so they do not expand. Keys from merge keys are copied, up to a limit.
-//   - With [Options.Plain], features that other parsers may read differently are refused.
+//   - With [Options.PlainOnly], features that other parsers may read differently are refused.
 //   - Problems never repeat a value from the file: it may be half of a password that should have been quoted.
 //
 // Callers check for unknown and duplicate keys.

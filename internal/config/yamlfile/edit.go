@@ -175,30 +175,29 @@ func (e *editor) applyEdit(root *Node, edit Edit) *Fault {
 			found = append(found, i)
 		}
 	}
-
-	text := ""
-	if edit.Value != nil {
-		var fault *Fault
-		if text, fault = e.scalarText(*edit.Value); fault != nil {
-			return fault
-		}
-	}
+	isMissing := len(found) == 0
 
 	switch {
 	case len(found) > 1:
 		return &Fault{Line: parent.Pairs[found[1]].Line, Text: key + " is twice in the file", Hint: "keep only one of the lines"}
-	case len(found) == 0 && edit.Value == nil:
-		return nil
-	case len(found) == 0:
-		return e.add(parent, len(edit.Path) == 1, key+": "+text)
-	case edit.Value != nil && parent.Pairs[found[0]].Value.hasText(*edit.Value):
+	case isMissing && edit.Value == nil:
 		return nil
 	case edit.Value == nil && len(parent.Pairs) == 1 && len(edit.Path) > 1:
 		return e.applyEdit(root, Edit{Path: edit.Path[:len(edit.Path)-1]})
 	case edit.Value == nil:
 		return e.remove(parent, found[0])
+	case !isMissing && parent.Pairs[found[0]].Value.hasText(*edit.Value):
+		return nil
 	}
 
+	text, fault := e.scalarText(*edit.Value)
+	switch {
+	case fault != nil:
+		return fault
+	case isMissing:
+		e.add(parent, len(edit.Path) == 1, key+": "+text)
+		return nil
+	}
 	return e.set(&parent.Pairs[found[0]], text)
 }
 
@@ -224,7 +223,7 @@ func child(n *Node, step string) *Node {
 	return n.Get(step)
 }
 
-func (e *editor) add(parent *Node, top bool, line string) *Fault {
+func (e *editor) add(parent *Node, top bool, line string) {
 	column, after := 1, len(e.lines)
 	if len(parent.Pairs) > 0 {
 		last := &parent.Pairs[len(parent.Pairs)-1]
@@ -234,7 +233,6 @@ func (e *editor) add(parent *Node, top bool, line string) *Fault {
 		}
 	}
 	e.replace(after+1, after, strings.Repeat(" ", column-1)+line)
-	return nil
 }
 
 func (e *editor) endLine(p *Pair) int {
@@ -351,6 +349,7 @@ func (e *editor) remove(parent *Node, i int) *Fault {
 
 var plainScalar = regexp.MustCompile(`^[A-Za-z0-9./_+][A-Za-z0-9 ./_+:@=,?&%~-]*$`)
 
+// scalarText returns the plainest form that is read as value, even with a comment after it.
 func (e *editor) scalarText(value string) (string, *Fault) {
 	forms := []string{"'" + strings.ReplaceAll(value, "'", "''") + "'", jsonText(value)}
 	if plainScalar.MatchString(value) {
@@ -367,6 +366,7 @@ func (e *editor) scalarText(value string) (string, *Fault) {
 	return "", &Fault{Text: "this value does not fit on one line", Hint: "use plain text"}
 }
 
+// withEdit returns the document that an edit must result in.
 func withEdit(n *Node, edit Edit) *Node {
 	copied := Node{Kind: Mapping}
 	if n != nil {
