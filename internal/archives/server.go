@@ -82,7 +82,7 @@ func notFound(err error) error {
 
 const (
 	maxArchives = 100
-	// The next upload deletes incomplete ones without a new chunk for staleUpload.
+	// The next upload deletes incomplete uploads that got no chunk for staleUpload.
 	staleUpload = time.Hour
 	partPrefix  = ".part-"
 )
