@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -52,14 +54,29 @@ func TestSuggestions(t *testing.T) {
 		"queues purge":               "name one: tendril queues purge QUEUE",
 		"--queue-ur x --target http": "did you mean --queue-url?",
 	} {
-		var out, talk bytes.Buffer
-		c := &base.CLI{In: strings.NewReader(""), Out: &out, Err: &talk}
-		code := cli.Execute(c, strings.Fields(line))
-		lines := strings.Split(strings.TrimSuffix(talk.String(), "\n"), "\n")
-		lines = slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(l, "long flags") })
-		if code != base.ExitUsage || out.Len() > 0 || len(lines) != 2 || !strings.HasPrefix(lines[0], "tendril: ") ||
-			lines[1] != "hint: "+want {
-			t.Errorf("tendril %s: exit %d\n%s%swant the hint %q", line, code, &out, &talk, want)
-		}
+		checkSuggestion(t, want, strings.Fields(line)...)
 	}
+}
+
+func checkSuggestion(t *testing.T, want string, args ...string) {
+	t.Helper()
+	var out, talk bytes.Buffer
+	c := &base.CLI{In: strings.NewReader(""), Out: &out, Err: &talk}
+	code := cli.Execute(c, args)
+	lines := strings.Split(strings.TrimSuffix(talk.String(), "\n"), "\n")
+	lines = slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(l, "long flags") })
+	if code != base.ExitUsage || out.Len() > 0 || len(lines) != 2 || !strings.HasPrefix(lines[0], "tendril: ") ||
+		lines[1] != "hint: "+want {
+		t.Errorf("tendril %q: exit %d\n%s%swant the hint %q", args, code, &out, &talk, want)
+	}
+}
+
+func TestSuggestedCommandsAreQuoted(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "my app")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	checkSuggestion(t, "did you mean 'tendril up '"+folder+"''?", folder)
+	checkSuggestion(t, "to choose an environment, type: tendril status -e 'my app'", "status", "my app")
 }

@@ -12,6 +12,7 @@ import (
 
 	"tendril/internal/cli/base"
 	"tendril/internal/config"
+	"tendril/internal/host/terminal"
 )
 
 type meaning struct{ name, words string }
@@ -152,7 +153,7 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 	near := suggestCommands(cmd, word)
 	if len(near) == 0 && !cmd.HasParent() {
 		if info, err := os.Stat(word); err == nil && (info.IsDir() || base.IsArchive(word)) {
-			near = []string{cmd.CommandPath() + " up " + base.Plain(word)}
+			near = []string{cmd.CommandPath() + " up " + terminal.ShellWord(word)}
 		}
 	}
 
@@ -264,7 +265,7 @@ func argumentsError(cmd *cobra.Command, args []string, err error) error {
 	case strings.HasPrefix(err.Error(), "unknown command") && len(args) > 0:
 		err = fmt.Errorf("%s takes no arguments, not %q", cmd.Name(), args[0])
 		if cmd.Flags().Lookup("environment") != nil {
-			hint = "to choose an environment, type: " + cmd.CommandPath() + " -e " + base.Plain(args[0])
+			hint = "to choose an environment, type: " + cmd.CommandPath() + " -e " + terminal.ShellWord(args[0])
 		}
 	default:
 		text := strings.NewReplacer("arg(s)", "arguments", " received ", " got ").Replace(err.Error())

@@ -14,6 +14,7 @@ import (
 	"tendril/internal/bundle"
 	"tendril/internal/cli/base"
 	"tendril/internal/cli/scaffold"
+	"tendril/internal/host/terminal"
 	"tendril/internal/supervisor"
 )
 
@@ -53,10 +54,8 @@ started.`,
 		}
 
 		files := app.Files(filepath.Base(absolute))
-		return &base.Plan{
-			Would: func() ([]string, error) { return previewFiles(c, dir, files), nil },
-			Do:    func() error { return writeScaffold(c, dir, app, files) },
-		}, nil
+		return base.PlanOf(func() ([]string, error) { return previewFiles(c, dir, files), nil },
+			func() error { return writeScaffold(c, dir, app, files) }), nil
 	})
 }
 
@@ -94,7 +93,7 @@ func writeScaffold(c *base.CLI, dir string, app *scaffold.App, files []scaffold.
 	}
 	steps := append(slices.Clone(app.Before), "tendril up")
 	if dir != "." { // tendril up reads tendril.yaml in the working directory
-		steps = slices.Insert(steps, 0, "cd "+base.Plain(dir))
+		steps = slices.Insert(steps, 0, "cd "+terminal.ShellWord(dir))
 	}
 	c.PrintErrf("next: %s\n", strings.Join(steps, " && "))
 	return nil
