@@ -22,50 +22,64 @@ const (
 // completionSource returns completions, each with an optional description after a tab.
 type completionSource func(ctx context.Context, cmd *cobra.Command, client *api.Client) ([]string, error)
 
-func sourcesOf(family string) map[string]completionSource {
-	sources := map[string]completionSource{
-		"QUEUE": completeQueues, "PROCESS": completeProcesses, "VERSION": completeVersions, "ID": completeMessages}
-	switch family {
-	case "tasks":
-		sources["NAME"] = completeTasks
-	case "dead":
-		sources["ID"] = completeDeadLetters
+// argumentSource returns the source for a placeholder of an argument, or nil.
+func argumentSource(family, placeholder string) completionSource {
+	switch placeholder {
+	case "QUEUE":
+		return completeQueues
+	case "PROCESS":
+		return completeProcesses
+	case "VERSION":
+		return completeVersions
+	case "ID":
+		if family == "dead" {
+			return completeDeadLetters
+		}
+		return completeMessages
+	case "NAME":
+		if family == "tasks" {
+			return completeTasks
+		}
 	}
-	return sources
+	return nil
 }
 
-var argumentWord = regexp.MustCompile(`^[^ ]+ .*?\b([A-Z]{2,})\b`)
-
-func completeArguments(c *base.CLI, cmd *cobra.Command) {
+func completeSubcommands(c *base.CLI, cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
-		completeArguments(c, sub)
-		if f := sub.Flags().Lookup("queue"); f != nil && !base.IsSetting(f) {
-			completeFlag(c, sub, "queue", completeQueues)
-		}
-		if sub.Flags().Lookup("environment") != nil {
-			_ = sub.RegisterFlagCompletionFunc("environment", environmentNames(c))
-		}
-		if sub.Flags().Lookup("to") != nil {
-			completeFlag(c, sub, "to", completeQueues)
-		}
-		if sub.ValidArgsFunction != nil || sub.HasSubCommands() {
-			continue
-		}
-		word := ""
-		if m := argumentWord.FindStringSubmatch(sub.Use); m != nil {
-			word = m[1]
-		}
-		if source := sourcesOf(sub.Parent().Name())[word]; source != nil {
-			sub.ValidArgsFunction = completes(c, source, strings.Contains(sub.Use, "..."))
-		} else if word != "DIR" && word != "FILE" && word != "FOLDER" {
-			sub.ValidArgsFunction = cobra.NoFileCompletions
+		completeSubcommands(c, sub)
+		completeFlags(c, sub)
+		if sub.ValidArgsFunction == nil && !sub.HasSubCommands() {
+			sub.ValidArgsFunction = argumentCompletions(c, sub)
 		}
 	}
 }
 
-func completeFlag(c *base.CLI, cmd *cobra.Command, flag string, source completionSource) {
-	// Registering fails only if the flag is unknown or already has completions.
-	_ = cmd.RegisterFlagCompletionFunc(flag, completes(c, source, true))
+// completeFlags ignores errors, because registering fails only for flags that the command lacks or has completed itself.
+func completeFlags(c *base.CLI, cmd *cobra.Command) {
+	if f := cmd.Flags().Lookup("queue"); f != nil && !base.IsSetting(f) {
+		_ = cmd.RegisterFlagCompletionFunc("queue", completes(c, completeQueues, true))
+	}
+	_ = cmd.RegisterFlagCompletionFunc("environment", environmentNames(c))
+	_ = cmd.RegisterFlagCompletionFunc("to", completes(c, completeQueues, true))
+}
+
+// argument matches the placeholder of the first argument, such as QUEUE in "peek [QUEUE]".
+var argument = regexp.MustCompile(`^[^ ]+ .*?\b([A-Z]{2,})\b`)
+
+// argumentCompletions returns nil for an argument that the shell completes as a file.
+func argumentCompletions(c *base.CLI, cmd *cobra.Command) cobra.CompletionFunc {
+	placeholder := ""
+	if m := argument.FindStringSubmatch(cmd.Use); m != nil {
+		placeholder = m[1]
+	}
+	if source := argumentSource(cmd.Parent().Name(), placeholder); source != nil {
+		return completes(c, source, strings.Contains(cmd.Use, "..."))
+	}
+	switch placeholder {
+	case "DIR", "FILE", "FOLDER", "MESSAGE": // MESSAGE|FILE
+		return nil
+	}
+	return cobra.NoFileCompletions
 }
 
 // completes returns no completions after an error, because the shell cannot display errors.
@@ -81,8 +95,7 @@ func completes(c *base.CLI, source completionSource, several bool) cobra.Complet
 			return nil, nothingElse
 		}
 
-		defer client.Close()
-		client.Bodies = false
+		client.Bodies = false // pressing Tab does not request bodies
 		ctx, cancel := context.WithTimeout(context.Background(), completionTimeout)
 		defer cancel()
 		offered, err := source(ctx, cmd, client)
@@ -149,18 +162,15 @@ func idsIn(ctx context.Context, cmd *cobra.Command, client *api.Client, queues [
 		queues = []api.Queue{{Name: f.Value.String()}}
 	}
 	for _, q := range queues {
-		name := q.Name
-		page, _, err := client.Messages(ctx, name, api.Filter{Limit: completedMessages})
+		page, _, err := client.Messages(ctx, q.Name, api.Filter{Limit: completedMessages})
 		if err != nil {
-			return ids, err
+			return nil, err
 		}
 		for i := range page {
-			if len(ids) < completedMessages {
-				ids = append(ids, base.Described(page[i].ID, name+", "+page[i].StateText()+", "+sinceWhen(&page[i])))
-			}
+			ids = append(ids, base.Described(page[i].ID, q.Name+", "+page[i].StateText()+", "+sinceWhen(&page[i])))
 		}
 	}
-	return ids, nil
+	return ids[:min(len(ids), completedMessages)], nil
 }
 
 func sinceWhen(m *api.Message) string {

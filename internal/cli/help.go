@@ -15,9 +15,11 @@ import (
 	"tendril/internal/config"
 )
 
+// Maximum widths of the help.
 const (
-	helpWidth, helpColumn = 100, 34
-	helpProse             = 92
+	helpWidth  = 100
+	helpColumn = 34 // flags
+	helpProse  = 92 // paragraphs
 )
 
 type flagSection struct {
@@ -66,35 +68,31 @@ func flagSections(flags *pflag.FlagSet, all bool) (sections []flagSection, left 
 }
 
 func printHelp(cmd *cobra.Command, _ []string) {
-	text := cmd.Long
-	if text == "" {
-		text = cmd.Short
-	}
-	cmd.Println(reflow(text) + "\n\n" + strings.TrimSuffix(cmd.UsageString(), "\n"))
+	text := reflow(cmp.Or(cmd.Long, cmd.Short))
+	cmd.Println(text + "\n\n" + strings.TrimSuffix(cmd.UsageString(), "\n"))
 }
 
+// reflow rewraps paragraphs, but not indented lines.
 func reflow(text string) string {
-	var lines []string
-	paragraph := ""
-	end := func() {
-		if paragraph != "" {
-			lines = append(lines, wrap(paragraph, helpProse)...)
-			paragraph = ""
-		}
-	}
-
+	var blocks []string
+	inParagraph := false
 	for line := range strings.Lines(strings.TrimSpace(text)) {
 		line = strings.TrimRight(line, " \n")
-		if line == "" || strings.HasPrefix(line, " ") {
-			end()
-			lines = append(lines, line)
+		isProse := line != "" && line[0] != ' '
+		if isProse && inParagraph {
+			blocks[len(blocks)-1] += " " + line
 		} else {
-			paragraph += " " + line
+			blocks = append(blocks, line)
 		}
+		inParagraph = isProse
 	}
 
-	end()
-	return strings.Join(lines, "\n")
+	for i, block := range blocks {
+		if !strings.HasPrefix(block, " ") {
+			blocks[i] = strings.Join(wrap(block, helpProse), "\n")
+		}
+	}
+	return strings.Join(blocks, "\n")
 }
 
 func printUsage(cmd *cobra.Command) error {
@@ -120,22 +118,7 @@ func printUsage(cmd *cobra.Command) error {
 	cmd.InheritedFlags() // makes cobra merge the parents' flags
 	all, _ := cmd.Flags().GetBool(base.HelpAll)
 	sections, left := flagSections(cmd.Flags(), all)
-	column := 0
-	for _, s := range sections {
-		for _, f := range s.flags {
-			if n := len(flagText(f)); n <= helpColumn {
-				column = max(column, n)
-			}
-		}
-	}
-
-	for _, s := range sections {
-		fmt.Fprintf(&b, "\n%s:\n", s.title)
-		for _, f := range s.flags {
-			printFlag(&b, f, column)
-		}
-	}
-
+	printFlags(&b, sections)
 	if left > 0 {
 		fmt.Fprintf(&b, "\n'%s --%s' shows %d more options by topic.\n'tendril explain OPTION' explains one. Each is "+
 			"also a TENDRIL_ variable and a key of tendril.yaml.\n", cmd.CommandPath(), base.HelpAll, left)
@@ -170,6 +153,24 @@ func printCommands(b *strings.Builder, cmd *cobra.Command) {
 		list("More", "")
 	} else {
 		list("Commands", "")
+	}
+}
+
+func printFlags(b *strings.Builder, sections []flagSection) {
+	column := 0
+	for _, s := range sections {
+		for _, f := range s.flags {
+			if n := len(flagText(f)); n <= helpColumn {
+				column = max(column, n)
+			}
+		}
+	}
+
+	for _, s := range sections {
+		fmt.Fprintf(b, "\n%s:\n", s.title)
+		for _, f := range s.flags {
+			printFlag(b, f, column)
+		}
 	}
 }
 

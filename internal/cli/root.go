@@ -81,12 +81,16 @@ signal.`,
 		}
 	}
 
-	add("run", run.NewUp(c), run.NewInit(c), deploy.NewDeploy(c), deploy.NewRollback(c), deploy.NewRestart(c), run.NewServe(c))
-	add("work", send.NewSend(c), messages.NewPeek(c), messages.NewReceive(c), messages.NewMessage(c), messages.NewReplay(c), queues.NewQueues(c), messages.NewDead(c), transfer.NewMigrate(c),
-		transfer.NewBackup(c), transfer.NewRestore(c), keys.NewCredentials(c), keys.NewTokens(c))
-	add("look", inspect.NewPS(c), inspect.NewStatus(c), inspect.NewTop(c), inspect.NewOpen(c), inspect.NewDescribe(c), inspect.NewHealth(c), deploy.NewVersions(c), inspect.NewScale(c),
-		inspect.NewInstances(c), inspect.NewEvents(c), inspect.NewLogs(c), tasks.NewTasks(c), deploy.NewReload(c), deploy.NewDrain(c), provision.NewTerminate(c))
-	add("settings", settings.NewCheck(c), inspect.NewDoctor(c), settings.NewExplain(c), provision.NewGenerate(c), settings.NewConfig(c), settings.NewGetConfig(c), newVersion(c))
+	add("run", run.NewUp(c), run.NewInit(c), deploy.NewDeploy(c), deploy.NewRollback(c), deploy.NewRestart(c),
+		run.NewServe(c))
+	add("work", send.NewSend(c), messages.NewPeek(c), messages.NewReceive(c), messages.NewMessage(c),
+		messages.NewReplay(c), queues.NewQueues(c), messages.NewDead(c), transfer.NewMigrate(c), transfer.NewBackup(c),
+		transfer.NewRestore(c), keys.NewCredentials(c), keys.NewTokens(c))
+	add("look", inspect.NewPS(c), inspect.NewStatus(c), inspect.NewTop(c), inspect.NewOpen(c), inspect.NewDescribe(c),
+		inspect.NewHealth(c), deploy.NewVersions(c), inspect.NewScale(c), inspect.NewInstances(c), inspect.NewEvents(c),
+		inspect.NewLogs(c), tasks.NewTasks(c), deploy.NewReload(c), deploy.NewDrain(c), provision.NewTerminate(c))
+	add("settings", settings.NewCheck(c), inspect.NewDoctor(c), settings.NewExplain(c), provision.NewGenerate(c),
+		settings.NewConfig(c), settings.NewGetConfig(c), newVersion(c))
 
 	// Singular and plural are aliases of each other. See docs/decisions/0052.
 	for _, plural := range root.Commands() {
@@ -97,8 +101,8 @@ signal.`,
 	}
 
 	addMan(c, root)
-	usageErrors(root)
-	completeArguments(c, root)
+	wrapArguments(root)
+	completeSubcommands(c, root)
 	root.InitDefaultCompletionCmd()
 	plainBash(root)
 	return root
@@ -139,7 +143,8 @@ func plainBash(root *cobra.Command) {
 	}
 }
 
-func usageErrors(cmd *cobra.Command) {
+// wrapArguments adds exit statuses and hints to errors of arguments, and makes --help-all print the help instead.
+func wrapArguments(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			if all, err := cmd.Flags().GetBool(base.HelpAll); err == nil && all && cmd.HasParent() {
@@ -152,7 +157,7 @@ func usageErrors(cmd *cobra.Command) {
 		}
 	}
 	for _, sub := range cmd.Commands() {
-		usageErrors(sub)
+		wrapArguments(sub)
 	}
 }
 

@@ -46,6 +46,7 @@ are hidden.`,
 
 	w := target.AddQueue(c, cmd, target.AllQueues)
 	cmd.Flags().StringVar(&to, "to", "", "URL to post to (default: the target of the message's queue).")
+	base.Complete(cmd, "to") // not the queue of other commands
 	f := base.AddOutput(cmd)
 	return base.Changes(c, cmd, func(ctx context.Context, args []string) (*base.Plan, error) {
 		p := &replay{c: c, to: to, queue: w.Queue, format: *f, posters: map[string]*environment.Poster{}}
@@ -261,6 +262,7 @@ func (p *replay) poster(ctx context.Context, name string) (*environment.Poster, 
 	return poster, nil
 }
 
+// postOptions affect a POST.
 var postOptions = []string{"http-path", "mime-type", "via-sns", "inactivity-timeout", "visibility-timeout", "deadline",
 	"success-codes", "header-budget", "connect-timeout", "keepalive", "target-ca", "target-cert", "target-key"}
 
@@ -284,14 +286,15 @@ func (p *replay) settings(ctx context.Context, name string) (*config.Config, err
 			Hint: "set " + strings.Join(signingVariables, " or ")})
 	}
 
-	environ := slices.DeleteFunc(slices.Clone(p.c.Environ), func(v string) bool {
-		name, _, _ := strings.Cut(v, "=")
-		return strings.HasPrefix(name, "TENDRIL_") && !slices.Contains(signingVariables, name)
+	environ := slices.DeleteFunc(slices.Clone(p.c.Environ), func(entry string) bool {
+		variable, _, _ := strings.Cut(entry, "=")
+		return strings.HasPrefix(variable, "TENDRIL_") && !slices.Contains(signingVariables, variable)
 	})
 	return config.Load(config.Sources{Flags: given, Environ: environ, File: &config.File{Path: now.File},
 		Root: os.Geteuid() == 0})
 }
 
+// givenOptions warns of hidden query parameters, which it omits.
 func (p *replay) givenOptions(now *api.Configuration, queueName string) map[string]string {
 	given := map[string]string{}
 	for _, option := range postOptions {
