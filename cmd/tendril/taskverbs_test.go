@@ -51,6 +51,10 @@ func TestTaskVerbs(t *testing.T) {
 	if s.must("tasks", "pause", "tidy", "--reason", "audit"); cmp.Diff([]string{"tidy: audit"}, said) != "" {
 		t.Errorf("pause said %q", said)
 	}
+	if _, talk, _ := s.tendril("", "tasks", "pause", "tidy up"); talk !=
+		"task tidy up is paused; 'tendril tasks resume 'tidy up'' resumes it\n" {
+		t.Errorf("pause: %q", talk)
+	}
 	for _, c := range []struct {
 		args string
 		code int

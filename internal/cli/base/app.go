@@ -38,19 +38,24 @@ func splitAtDash(cmd *cobra.Command, args []string) (dirs, command []string) {
 	return args[:dash], args[dash:]
 }
 
-// PrepareApp reads the arguments and settings of 'tendril up', and opens the app's folder.
+// PrepareApp reads the arguments and settings of 'tendril up', and opens the app's folder or archive. If only a runnable
+// app is missing, it returns options with a Config along with the error.
 func PrepareApp(c *CLI, cmd *cobra.Command, args []string,
 	open func(path string) (*bundle.Bundle, error)) (environment.Options, error) {
 	dirs, command := splitAtDash(cmd, args)
-	var err error
 	if len(dirs) == 0 {
-		if dirs, err = CurrentFolder(c, cmd, command); err != nil {
+		isApp, err := IsAppHere(c, cmd, command)
+		if err != nil {
 			return environment.Options{}, err
+		}
+		if isApp {
+			dirs = []string{"."}
 		}
 	}
 
 	var b *bundle.Bundle
 	if len(dirs) > 0 {
+		var err error
 		if b, err = open(dirs[0]); err != nil {
 			return environment.Options{}, err
 		}
@@ -67,26 +72,26 @@ func PrepareApp(c *CLI, cmd *cobra.Command, args []string,
 }
 
 func optionsFor(c *CLI, cfg *config.Config, b *bundle.Bundle, command []string) (environment.Options, error) {
-	opts := environment.Options{Config: cfg, Command: command, AppEnv: c.Environ, Version: c.Version}
-	hasApp := len(command) > 0 || b != nil && len(b.Processes) > 0
+	opts := environment.Options{Config: cfg, Bundle: b, Command: command, AppEnv: c.Environ, Version: c.Version}
+	hasApp := opts.HasApp()
 	if !hasApp && cfg.DaemonFile() {
 		deliverToLocalhost(cfg)
 	}
 
-	var err error
-	opts.Bundle = b
 	switch {
 	case len(command) > 0 || !hasApp && !cfg.AnyToOwnApp():
+		return opts, nil
 	case b == nil:
-		err = noAppError()
+		return opts, noAppError()
 	case !hasApp && b.Default != nil:
 		opts.Bundle = withDefaultProcess(c, b)
-	default:
-		if _, err = b.Web(); err != nil {
-			err = Fail(ExitUsage, err)
-		}
+		return opts, nil
 	}
-	return opts, err
+
+	if _, err := b.Web(); err != nil {
+		return opts, Fail(ExitUsage, err)
+	}
+	return opts, nil
 }
 
 // deliverToLocalhost sets the target of the queues without one, for a daemon that runs next to the app's web server.
@@ -126,7 +131,7 @@ func initHint(folder fs.FS) string {
 }
 
 // TakeFreePorts reloads the settings with free ports if the default ones are in use, unless the environment is already
-// running.
+// running. It sets opts.Announced, which may be nil.
 func TakeFreePorts(c *CLI, cmd *cobra.Command, opts *environment.Options) error {
 	if _, err := api.ReadInstance(opts.Config.DataDir); err == nil {
 		return nil
@@ -163,29 +168,25 @@ func FolderOf(dirs []string) string {
 	return absolute
 }
 
-// CurrentFolder returns the working directory if it contains the app to run. A command, a target, a function or an
-// aws-sqsd settings file takes precedence.
-func CurrentFolder(c *CLI, cmd *cobra.Command, command []string) ([]string, error) {
-	const here = "."
-	if !bundle.MarksFolder(here) {
-		return nil, nil
+// IsAppHere reports whether the working directory contains the app to run. A command, a target, a function or an aws-sqsd
+// settings file takes precedence. It fails if the directory is not trusted.
+func IsAppHere(c *CLI, cmd *cobra.Command, command []string) (bool, error) {
+	if !bundle.MarksFolder(".") {
+		return false, nil
 	}
 
 	cfg, err := c.LoadSettings(cmd, nil)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 
 	if len(command) > 0 || !cfg.AnyToOwnApp() || cfg.DaemonFile() {
 		warnOfIgnoredCron(c, cmd, cfg)
-		return nil, nil
+		return false, nil
 	}
 
-	if _, err := OpenTrustedFolder(cmd); err != nil {
-		return nil, err
-	}
-
-	return []string{here}, nil
+	_, err = OpenTrustedFolder(cmd)
+	return err == nil, err
 }
 
 func warnOfIgnoredCron(c *CLI, cmd *cobra.Command, cfg *config.Config) {

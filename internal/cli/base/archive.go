@@ -37,7 +37,7 @@ func IsArchive(path string) bool {
 }
 
 // OpenApp opens the app's folder or archive. An archive is unpacked to the data directory of the environment that runs
-// it. called, if not "", names the environment instead of the archive.
+// it. called, if not "", replaces the archive's name as the environment's default name.
 func OpenApp(c *CLI, cmd *cobra.Command, path, called string) (*bundle.Bundle, error) {
 	if !IsArchive(path) {
 		return OpenBundle(path)
@@ -85,7 +85,7 @@ func unpackApp(c *CLI, dataDir, path, called string) (*bundle.Bundle, error) {
 
 	b, err := OpenBundle(dir)
 	if err != nil {
-		c.Err = &renaming{c.Err, []byte(dir), []byte(path)}
+		c.showAs(dir, path)
 		return nil, errors.Join(err, bundle.RemoveVersion(dir))
 	}
 
@@ -110,9 +110,13 @@ func (c *CLI) OpenForInspection(path string) (*bundle.Bundle, error) {
 	if err := bundle.Unpack(path, dir); err != nil {
 		return nil, Fail(ExitUsage, err)
 	}
-	c.Out = &renaming{c.Out, []byte(dir), []byte(path)}
-	c.Err = &renaming{c.Err, []byte(dir), []byte(path)}
+	c.showAs(dir, path)
 	return OpenBundle(dir)
+}
+
+func (c *CLI) showAs(unpacked, archive string) {
+	c.Out = &renaming{c.Out, []byte(unpacked), []byte(archive)}
+	c.Err = &renaming{c.Err, []byte(unpacked), []byte(archive)}
 }
 
 // renaming replaces a name in the output. The name must not be split across writes.

@@ -28,8 +28,8 @@ func AddEnvironment(cmd *cobra.Command) {
 		"Environment (default: the one of the working folder, else the only one running).")
 }
 
-// DataDir returns the data directory of the selected environment: the named one, the one in the working directory, or
-// the only running one.
+// DataDir returns the data directory of the environment that the flags or settings select, else of the one in the
+// working directory, else of the only running one. If none is running, it returns the default.
 func (c *CLI) DataDir(cmd *cobra.Command) (string, error) {
 	flags := cmd.Flags()
 	if flags.Changed("data-dir") {
@@ -88,38 +88,41 @@ func (c *CLI) settingsOfWorkingFolder(cmd *cobra.Command, cfg *config.Config) *c
 }
 
 func chooseNamed(name string, dirs []string) (string, error) {
-	var names, runningDirs []string
+	running := api.Running(dirs)
 	var sameName []api.Found
-	for _, found := range api.Running(dirs) {
-		if found.Name == name {
+	for _, found := range running {
+		switch name {
+		case found.Name:
 			return found.DataDir, nil
-		}
-		if found.Environment == name {
+		case found.Environment:
 			sameName = append(sameName, found)
 		}
-		names = append(names, found.Name)
-		runningDirs = append(runningDirs, found.DataDir)
 	}
 	if len(sameName) > 0 {
 		return "", severalNamed(sameName)
 	}
 
-	for _, dir := range dirs[:max(len(dirs)-1, 0)] { // the last one is the state folder itself
+	dirs = dirs[:max(len(dirs)-1, 0)] // the last one is the state folder itself
+	for _, dir := range dirs {
 		if filepath.Base(dir) == name {
 			return dir, nil
 		}
-		if !slices.Contains(runningDirs, dir) {
+	}
+	return "", NotFoundf("environment %q not found", name).Hint(existingHint(running, dirs))
+}
+
+func existingHint(running []api.Found, dirs []string) string {
+	names := foundNames(running)
+	for _, dir := range dirs {
+		if !slices.ContainsFunc(running, func(f api.Found) bool { return f.DataDir == dir }) {
 			names = append(names, filepath.Base(dir))
 		}
 	}
-
-	slices.Sort(names)
-	hint := "start it with 'tendril up'"
-	if names = slices.Compact(names); len(names) > 0 {
-		hint = "choose one of " + strings.Join(names, ", ") + ", or start it with 'tendril up'"
+	if len(names) == 0 {
+		return "start it with 'tendril up'"
 	}
-
-	return "", NotFoundf("environment %q not found", name).Hint(hint)
+	slices.Sort(names)
+	return "choose one of " + strings.Join(slices.Compact(names), ", ") + ", or start it with 'tendril up'"
 }
 
 func severalNamed(all []api.Found) error {
@@ -127,9 +130,9 @@ func severalNamed(all []api.Found) error {
 		Hint(chooseHint(all))
 }
 
-func nameList(all []api.Found) string {
-	return strings.Join(Named(func(f *api.Found) string { return f.Name })(all), ", ")
-}
+var foundNames = Named(func(f *api.Found) string { return f.Name })
+
+func nameList(all []api.Found) string { return strings.Join(foundNames(all), ", ") }
 
 // chooseRunning prefers the environment named in the settings, then the one started in here or the closest parent
 // folder, then the only running one. An environment with a data directory elsewhere is never chosen, and neither is
@@ -168,7 +171,7 @@ func chooseByFolder(here string, running, elsewhere []api.Found) (dataDir string
 			nameList(others)).Hint(chooseHint(others))
 	case isElsewhere:
 		return "", Usagef("environment %q is running in this folder, with its own data directory",
-			others[0].Name).Hint("name it with --data-dir " + others[0].DataDir)
+			others[0].Name).Hint("name it with --data-dir " + terminal.ShellWord(others[0].DataDir))
 	case len(containing) == 1:
 		return containing[0].DataDir, nil
 	case len(containing) > 1:
@@ -182,7 +185,8 @@ func chooseHint(choices []api.Found) string {
 	return "name one with -e, such as -e " + terminal.ShellWord(choices[0].Name)
 }
 
-// deepestContaining may return several environments, because one folder can run several under different names.
+// deepestContaining returns the environments in the folder closest to here. One folder can run several, under different
+// names.
 func deepestContaining(here string, running []api.Found) (containing []api.Found) {
 	for _, f := range running {
 		switch {

@@ -75,8 +75,8 @@ func (c *CLI) LookUp(name string) (value string, found bool) {
 	return "", false
 }
 
-// Confirm permits an irreversible action if yes is true or a person at the terminal types word. Without a terminal, it
-// returns a usage error.
+// Confirm returns an error unless yes is true or the user at the terminal types word. act completes "this would"; the
+// error without a terminal suggests flags.
 func (c *CLI) Confirm(act, word, flags string, yes bool) error {
 	if yes {
 		return nil
@@ -115,28 +115,27 @@ func (c *CLI) Buffer(text bool) {
 	if len(c.buffers) == 0 {
 		c.unbufferedOut = c.Out
 		c.unbufferedErr = c.Err
-	} else {
-		c.CloseBuffers()
-		c.Out = c.unbufferedOut
-		c.Err = c.unbufferedErr
 	}
+	c.CloseBuffers()
+	c.Out = c.unbufferedOut
+	c.Err = c.unbufferedErr
 
-	out := newLineBuffer(c.DataOut(), lineBufferDelay, reportJSON)
+	stdout := newLineBuffer(c.DataOut(), lineBufferDelay, reportJSON)
 	if text {
 		escaping := &terminal.Writer{To: Unescaped(c.Out), Colors: c.Color()}
-		out = newLineBuffer(escaping, 0, reportPlain)
+		stdout = newLineBuffer(escaping, 0, reportPlain)
 	}
-	c.buffers = []*lineBuffer{out}
+	c.buffers = []*lineBuffer{stdout}
 
-	err := out // both are a terminal, or 2>&1: keep the order of lines
+	stderr := stdout // both are a terminal, or 2>&1: keep the order of lines
 	if !sameFile(c.Out, c.Err) {
 		escaping := &terminal.Writer{To: Unescaped(c.Err), Colors: text && c.Color()}
-		err = newLineBuffer(escaping, 0, reportPlain)
-		c.buffers = append(c.buffers, err)
+		stderr = newLineBuffer(escaping, 0, reportPlain)
+		c.buffers = append(c.buffers, stderr)
 	}
 
-	c.Out = out
-	c.Err = err
+	c.Out = stdout
+	c.Err = stderr
 	log.SetOutput(c.Err) // for net/http
 }
 

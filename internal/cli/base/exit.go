@@ -41,20 +41,32 @@ type ExitError struct {
 var errReaderGone = &ExitError{Code: ExitSignal + int(syscall.SIGPIPE),
 	err: errors.New("output closed by its reader")}
 
-// WithoutReaderGone removes errReaderGone from err. It returns nil if no other error remains.
+// WithoutReaderGone removes errReaderGone, also from joined errors. It returns nil if no other error remains.
 func WithoutReaderGone(err error) error {
 	if err == errReaderGone {
 		return nil
 	}
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok || !errors.Is(err, errReaderGone) {
+	if !errors.Is(err, errReaderGone) {
+		return err
+	}
+	joined := joinedErrors(err)
+	if joined == nil {
 		return err
 	}
 	var rest []error
-	for _, one := range joined.Unwrap() {
+	for _, one := range joined {
 		rest = append(rest, WithoutReaderGone(one))
 	}
 	return errors.Join(rest...)
+}
+
+// joinedErrors returns the errors in err, or nil if err is not the result of [errors.Join].
+func joinedErrors(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok || err.Error() != errors.Join(joined.Unwrap()...).Error() {
+		return nil // fmt.Errorf adds text
+	}
+	return joined.Unwrap()
 }
 
 // Fail returns an error with an exit status and hints.
@@ -141,8 +153,8 @@ func NoticesOf(err error) (all []Notice) {
 		return nil
 	}
 
-	if joined, ok := err.(interface{ Unwrap() []error }); ok && err.Error() == errors.Join(joined.Unwrap()...).Error() {
-		for _, one := range joined.Unwrap() {
+	if joined := joinedErrors(err); joined != nil {
+		for _, one := range joined {
 			all = append(all, NoticesOf(one)...)
 		}
 		return all
@@ -174,8 +186,7 @@ func appendLines(all []Notice, text string) []Notice {
 		line = strings.TrimSuffix(line, "\n")
 		hint, indented := strings.CutPrefix(line, "  ")
 		if indented && len(all) > 0 {
-			last := &all[len(all)-1]
-			last.Hints = append(last.Hints, hint)
+			all[len(all)-1].addHints(hint)
 			continue
 		}
 		all = append(all, NoticeOf(yamlfile.Problem{Text: line}))

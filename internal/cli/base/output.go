@@ -170,7 +170,7 @@ func AsYAMLText(v any) (string, error) {
 // PrintLineJSON writes a value as one line of JSON.
 func PrintLineJSON(w io.Writer, v any) error { return encodeJSON(w, v, "") }
 
-// Table is a table of cells whose first row is the heading.
+// Table is a table of cells.
 type Table [][]string
 
 // Add appends a row of two cells, unless value is empty.
@@ -246,7 +246,8 @@ func Plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Summary returns err. It prints how many messages were processed, unless err ended the command before the first one.
+// Summary prints how many messages were processed, unless err ended the command before the first one, or the reader of
+// its output is gone. It returns err.
 func (c *CLI) Summary(what string, n int, err error) error {
 	if err == nil || n > 0 && !errors.Is(err, errReaderGone) {
 		c.PrintErrf("%s %s\n", Plural(n, "message"), what)
@@ -289,23 +290,13 @@ func (c *CLI) PrintSection(rows [][]string) error {
 	return c.PrintTable(rows)
 }
 
-// WithoutColumn removes a column from a table.
-func WithoutColumn(rows [][]string, column int) [][]string {
+// WithoutColumn removes the column with a heading from a table.
+func WithoutColumn(rows [][]string, heading string) [][]string {
+	column := slices.Index(rows[0], heading)
 	for i := range rows {
 		rows[i] = slices.Delete(rows[i], column, column+1)
 	}
 	return rows
-}
-
-// PausedText describes a pause with its reason, or returns "" if not paused.
-func PausedText(paused bool, reason string) string {
-	switch {
-	case !paused:
-		return ""
-	case reason == "":
-		return "PAUSED"
-	}
-	return "PAUSED: " + Plain(reason)
 }
 
 // QueueText returns why a queue's messages wait, or "".

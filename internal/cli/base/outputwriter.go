@@ -54,14 +54,14 @@ func reportPlain(w io.Writer, lines int) {
 
 const (
 	lineBufferDelay = 20 * time.Millisecond
-	lineBufferSize  = 32 << 10
-	// lineBufferMost is about 14,000 lines: over a second at ten thousand lines per second, minutes at default
+	lineBufferBatch = 32 << 10
+	// lineBufferLimit is about 14,000 lines: over a second at ten thousand lines per second, minutes at default
 	// verbosity.
-	lineBufferMost     = 4 << 20
+	lineBufferLimit    = 4 << 20
 	lineBufferPatience = time.Second // limits the wait for readers at exit
 )
 
-// lineBuffer batches log lines to save system calls. Write never blocks: lines beyond lineBufferMost are dropped and
+// lineBuffer batches log lines to save system calls. Write never blocks: lines beyond lineBufferLimit are dropped and
 // counted.
 type lineBuffer struct {
 	w      io.Writer
@@ -73,10 +73,10 @@ type lineBuffer struct {
 	spare   []byte
 	held    int  // bytes, including the batch being written
 	dropped int  // lines that have not been reported yet
-	due     bool // write lines even if there are fewer than lineBufferSize bytes
+	due     bool // write lines even if there are fewer than lineBufferBatch bytes
 	writing bool
 	timer   *time.Timer
-	closed  chan struct{}
+	flushed chan struct{} // nil until Close
 }
 
 func newLineBuffer(w io.Writer, delay time.Duration, report func(w io.Writer, lines int)) *lineBuffer {
@@ -86,15 +86,15 @@ func newLineBuffer(w io.Writer, delay time.Duration, report func(w io.Writer, li
 func (b *lineBuffer) Write(lines []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.dropped > 0 || b.held > 0 && b.held+len(lines) > lineBufferMost {
+	if b.dropped > 0 || b.held > 0 && b.held+len(lines) > lineBufferLimit {
 		b.dropped += bytes.Count(lines, []byte("\n"))
 		return len(lines), nil
 	}
 
 	b.add(lines)
-	b.due = b.due || b.closed != nil || b.delay == 0
+	b.due = b.due || b.flushed != nil || b.delay == 0
 	switch {
-	case b.due || len(b.lines) >= lineBufferSize:
+	case b.due || len(b.lines) >= lineBufferBatch:
 		b.startWriting()
 	case b.timer == nil:
 		b.timer = time.AfterFunc(b.delay, b.timedFlush)
@@ -127,7 +127,7 @@ func (b *lineBuffer) startWriting() {
 func (b *lineBuffer) write() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for len(b.lines) >= lineBufferSize || b.due && len(b.lines) > 0 {
+	for len(b.lines) >= lineBufferBatch || b.due && len(b.lines) > 0 {
 		batch := b.lines
 		b.lines = b.spare
 		b.spare = nil
@@ -136,7 +136,7 @@ func (b *lineBuffer) write() {
 		b.mu.Lock()
 
 		b.held -= len(batch)
-		if cap(batch) <= 2*lineBufferSize {
+		if cap(batch) <= 2*lineBufferBatch {
 			b.spare = batch[:0]
 		}
 		if b.dropped > 0 {
@@ -146,11 +146,11 @@ func (b *lineBuffer) write() {
 
 	b.writing = false
 	b.due = false
-	if b.closed != nil && b.held == 0 {
+	if b.flushed != nil && b.held == 0 {
 		select {
-		case <-b.closed:
+		case <-b.flushed:
 		default:
-			close(b.closed)
+			close(b.flushed)
 		}
 	}
 }
@@ -167,8 +167,8 @@ func (b *lineBuffer) reportDropped() {
 func (b *lineBuffer) Close() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed == nil {
-		b.closed = make(chan struct{})
+	if b.flushed == nil {
+		b.flushed = make(chan struct{})
 		b.due = true
 		b.startWriting()
 	}
@@ -176,5 +176,5 @@ func (b *lineBuffer) Close() <-chan struct{} {
 		b.timer.Stop()
 		b.timer = nil
 	}
-	return b.closed
+	return b.flushed
 }

@@ -48,8 +48,8 @@ func TestLineBufferGathersAndNeverKeepsALineLong(t *testing.T) {
 		if got := out.String(); got != "one\ntwo\n" {
 			t.Errorf("after the delay: %q", got)
 		}
-		b.Write([]byte(strings.Repeat("x", lineBufferSize-1) + "\n"))
-		if got := len(out.String()); got != 8+lineBufferSize {
+		b.Write([]byte(strings.Repeat("x", lineBufferBatch-1) + "\n"))
+		if got := len(out.String()); got != 8+lineBufferBatch {
 			t.Errorf("a full buffer waits: %d bytes written", got)
 		}
 		b.Write([]byte("three\n"))
@@ -95,7 +95,7 @@ func TestLineBufferDoesNotWaitForAReader(t *testing.T) {
 			b := newLineBuffer(s, delay, reportPlain)
 			began := time.Now()
 			line := func(i int) string { return fmt.Sprintf("%07d %s\n", i, strings.Repeat("x", 91)) }
-			const sent = 2 * lineBufferMost / 100
+			const sent = 2 * lineBufferLimit / 100
 			for i := range sent {
 				b.Write([]byte(line(i)))
 			}
@@ -103,7 +103,7 @@ func TestLineBufferDoesNotWaitForAReader(t *testing.T) {
 				t.Fatal("it waited, or the reader reads")
 			}
 			close(s.reading)
-			const kept = lineBufferMost / 100
+			const kept = lineBufferLimit / 100
 			lines := strings.SplitAfter(s.String(), "\n")
 			for i := range kept {
 				if lines[i] != line(i) {
@@ -114,7 +114,7 @@ func TestLineBufferDoesNotWaitForAReader(t *testing.T) {
 				!strings.Contains(lines[kept], want) {
 				t.Errorf("after those kept comes %q and %d more, want %q", lines[kept], len(lines)-kept-2, want)
 			}
-			if n, most := int(s.writes.Load()), lineBufferMost/lineBufferSize+4; n > most {
+			if n, most := int(s.writes.Load()), lineBufferLimit/lineBufferBatch+4; n > most {
 				t.Errorf("%d writes, want at most %d", n, most)
 			}
 			b.Write([]byte("again\n"))

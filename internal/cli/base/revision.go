@@ -9,26 +9,20 @@ import (
 	"tendril/api"
 )
 
+const revisionPoll = 2 * time.Second
+
 // AwaitRevision waits until all reachable instances have applied a change, for at most wait after the last batch, and
-// prints which ones are unreachable. applied returns an instance's applied revision; its error ends the wait.
-func AwaitRevision(ctx context.Context, c *CLI, client *api.Client, revision int64, wait time.Duration,
-	applied func(*api.Instances, *api.KnownInstance) (int64, error)) error {
+// prints which ones are unreachable. An error of failed ends the wait.
+func AwaitRevision(ctx context.Context, c *CLI, client *api.Client, wait time.Duration,
+	applied func(*api.Instances, *api.KnownInstance) bool, failed func(*api.Instances) error) error {
 	lastBatches := ""
 	deadline := time.Now().Add(wait)
 	for {
 		all, err := client.Instances(ctx)
-		if err != nil {
+		if err := cmp.Or(err, failed(&all)); err != nil {
 			return err
 		}
-		var failed error
-		done, behind, unreachable := all.Applied(func(one *api.KnownInstance) bool {
-			reached, err := applied(&all, one)
-			failed = cmp.Or(failed, err)
-			return reached >= revision
-		})
-		if failed != nil {
-			return failed
-		}
+		done, behind, unreachable := all.Applied(func(one *api.KnownInstance) bool { return applied(&all, one) })
 
 		batches := all.Batches()
 		if batches != "" {
@@ -60,7 +54,7 @@ func AwaitRevision(ctx context.Context, c *CLI, client *api.Client, revision int
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(2 * time.Second):
+		case <-time.After(revisionPoll):
 		}
 	}
 }

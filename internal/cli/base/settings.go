@@ -65,7 +65,7 @@ func AddSettingsOf(cmd *cobra.Command, include func(config.Option) bool) {
 }
 
 func addSetting(flags *pflag.FlagSet, o config.Option, name string, hidden bool) {
-	help := o.Help + " (default: " + o.DefaultText() + ")"
+	help := o.Help + " (default: " + o.DefaultText() + ")" // a description
 	if o.Default != "" {
 		help = o.Help + " (default " + o.DefaultText() + ")"
 	}
@@ -81,7 +81,7 @@ func (c *CLI) LoadSettings(cmd *cobra.Command, b *bundle.Bundle) (*config.Config
 	return c.ReadSettings(cmd, config.Sources{Bundle: b})
 }
 
-// ReadSettings is like LoadSettings, with src.Bundle, src.File and src.Registry.
+// ReadSettings is like LoadSettings, with the Bundle, File and Registry of src.
 func (c *CLI) ReadSettings(cmd *cobra.Command, src config.Sources) (*config.Config, error) {
 	src.Flags = map[string]string{}
 	cmd.Flags().Visit(func(f *pflag.Flag) {

@@ -28,18 +28,24 @@ func PrintCells(c *CLI, l Cells) error {
 	return err
 }
 
-// PrintTable prints rows in columns.
+// PrintTable prints rows in columns. The first row is the heading.
 func (c *CLI) PrintTable(rows [][]string) error {
 	w, color := styledOut(c)
-	return printRows(w, rows, color)
+	return printRows(w, rows, CellStyle, color)
 }
 
-func printRows(w io.Writer, rows [][]string, color bool) error {
+// PrintFacts prints rows of a name and a value.
+func (c *CLI) PrintFacts(rows [][]string) error {
+	w, color := styledOut(c)
+	return printRows(w, rows, factStyle, color)
+}
+
+func printRows(w io.Writer, rows [][]string, style func(rows [][]string, row, column int) Style, color bool) error {
 	widths := ColumnWidths(rows)
 	for n, row := range rows {
 		var l Cells
 		for i, text := range row {
-			l = append(l, CellStyle(rows, n, i).Text(text))
+			l = append(l, style(rows, n, i).Text(text))
 			if i < len(row)-1 {
 				gap := widths[i] - uniseg.StringWidth(Plain(text)) + 2
 				l = append(l, PlainText.Text(strings.Repeat(" ", gap)))
@@ -66,20 +72,19 @@ func ColumnWidths(rows [][]string) []int {
 	return widths
 }
 
-// CellStyle returns the style of a table's cell. It dims the heading, or the first column of a table without one.
+// CellStyle returns the style of a table's cell. It dims the heading, which is the first row, and colors states.
 func CellStyle(rows [][]string, row, column int) Style {
-	heading := rows[0]
-	switch {
-	case !isHeading(heading) && column == 0, isHeading(heading) && row == 0:
+	if row == 0 {
 		return Faint
-	case isHeading(heading) && column < len(heading):
-		return stateStyle(heading[column], rows[row][column])
 	}
-	return PlainText
+	return stateStyle(rows[0][column], rows[row][column])
 }
 
-func isHeading(row []string) bool {
-	return len(row) > 0 && row[0] == strings.ToUpper(row[0]) && row[0] != ""
+func factStyle(_ [][]string, _, column int) Style {
+	if column == 0 {
+		return Faint
+	}
+	return PlainText
 }
 
 // stateStyle colors only columns with states, because others may contain external text.
@@ -94,7 +99,7 @@ func stateStyle(column, text string) Style {
 		return PlainText
 	}
 
-	first, _, _ := strings.Cut(strings.TrimRight(text, ":,;"), " ")
+	first, _, _ := strings.Cut(text, " ")
 	switch strings.TrimRight(first, ":,;") {
 	case "running", "ready", "live", "done", "yes", api.QueueRunning, api.TaskScheduled:
 		return Green

@@ -21,13 +21,22 @@ func TestStyledTable(t *testing.T) {
 			"\x1b[2mQUEUE\x1b[0m  \x1b[2mSTATE\x1b[0m      \x1b[2mWHY\x1b[0m\n" +
 				"jobs   \x1b[31mFailing\x1b[0m    \x1b[2mno response\x1b[0m\n" +
 				"dead   \x1b[33mnot ready\x1b[0m\n"},
-		{[][]string{{"queue", "jobs"}, {"state", "failed"}},
-			"\x1b[2mqueue\x1b[0m  jobs\n\x1b[2mstate\x1b[0m  failed\n"},
 	} {
 		var out strings.Builder
-		if err := printRows(&out, c.rows, true); err != nil || out.String() != c.want {
+		w := &CLI{Out: &terminal.Writer{To: &out}, Tty: true}
+		if err := w.PrintTable(c.rows); err != nil || out.String() != c.want {
 			t.Errorf("%v\ngot  %q\nwant %q", err, out.String(), c.want)
 		}
+	}
+}
+
+func TestNamesOfFactsAreDimmed(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	w := &CLI{Out: &terminal.Writer{To: &out}, Tty: true}
+	want := "\x1b[2mID\x1b[0m     4711\n\x1b[2mstate\x1b[0m  failed\n"
+	if err := w.PrintFacts([][]string{{"ID", "4711"}, {"state", "failed"}}); err != nil || out.String() != want {
+		t.Errorf("%v\ngot  %q\nwant %q", err, out.String(), want)
 	}
 }
 

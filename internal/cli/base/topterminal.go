@@ -31,7 +31,7 @@ const (
 	frameEnd    = "\x1b[?2026l"
 )
 
-// The caller must call restore.
+// openScreen switches to full-screen mode. The caller must call restore.
 func openScreen(in, out *os.File) (*ScreenTerminal, error) {
 	state, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {

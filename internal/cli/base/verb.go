@@ -30,8 +30,8 @@ func Verb(do func(ctx context.Context, args []string) error) func(*cobra.Command
 	}
 }
 
-// Dial returns a client of the selected environment, which is closed when the command ends. In a dry run, it is
-// read-only.
+// Dial returns a client of the selected environment. The client is closed when the command ends, and is read-only in a
+// dry run.
 func (c *CLI) Dial(cmd *cobra.Command) (*api.Client, error) {
 	dir, err := c.DataDir(cmd)
 	if err != nil {
@@ -121,15 +121,15 @@ func CheckWait(wait time.Duration) error {
 	return nil
 }
 
-// CheckShown validates a --limit of at most 1000, the console's limit.
-func CheckShown(limit int) error {
+// CheckConsoleLimit validates a --limit of at most 1000, the console's limit.
+func CheckConsoleLimit(limit int) error {
 	if limit < 1 || limit > 1000 {
 		return Usagef("--limit %d is out of range", limit).Hint("use 1 to 1000")
 	}
 	return nil
 }
 
-// Explained adds an exit status and hints to errors of the console and of queues.
+// Explained adds an exit status and hints to errors of the console, of queues and of file permissions.
 func Explained(err error) error {
 	var reported *ExitError
 	var apiError *api.Error
@@ -169,13 +169,20 @@ func consoleExit(apiError *api.Error) int {
 	if apiError.Code != "" {
 		return queueExit(apiError.Code)
 	}
-	exits := map[int]int{http.StatusNotFound: ExitNotFound, http.StatusConflict: ExitConflict,
-		http.StatusUnauthorized: ExitUnreachable, http.StatusForbidden: ExitUnreachable,
-		http.StatusBadRequest: ExitUsage, http.StatusRequestEntityTooLarge: ExitUsage}
 	if errors.Is(apiError, api.ErrOff) {
 		return ExitUnreachable
 	}
-	return cmp.Or(exits[apiError.Status], ExitFailed)
+	switch apiError.Status {
+	case http.StatusNotFound:
+		return ExitNotFound
+	case http.StatusConflict:
+		return ExitConflict
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return ExitUnreachable
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge:
+		return ExitUsage
+	}
+	return ExitFailed
 }
 
 func queueExit(code string) int {

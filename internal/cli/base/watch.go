@@ -17,25 +17,24 @@ import (
 
 type watch struct {
 	cli      *CLI
-	cmd      *cobra.Command
+	format   Format
 	interval time.Duration
 	runOnce  func() error
 }
 
-// AddWatch adds the flags --watch and --interval to a command that prints one value.
+// AddWatch adds the flags --watch and --interval to a command that prints one value, and wraps its RunE.
 func AddWatch(c *CLI, cmd *cobra.Command) {
-	w := &watch{cli: c, cmd: cmd, interval: time.Second}
 	once := cmd.RunE
 	watched := cmd.Flags().BoolP("watch", "w", false, "Refresh the output until interrupted.")
-	cmd.Flags().DurationVar(&w.interval, "interval", w.interval, "Time between refreshes with --watch (100ms-1h).")
+	interval := cmd.Flags().Duration("interval", time.Second, "Time between refreshes with --watch (100ms-1h).")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !*watched {
 			return once(cmd, args)
 		}
-		if err := CheckInterval(w.interval); err != nil {
+		if err := CheckInterval(*interval); err != nil {
 			return err
 		}
-		w.runOnce = func() error { return once(cmd, args) }
+		w := &watch{c, formatOf(cmd), *interval, func() error { return once(cmd, args) }}
 		ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 		defer stop()
 		if in, out, can := c.CanDraw(); can {
@@ -57,8 +56,7 @@ func (w *watch) print(ctx context.Context) error {
 	tick := time.NewTicker(w.interval)
 	defer tick.Stop()
 	for {
-		f := formatOf(w.cmd)
-		switch f {
+		switch w.format {
 		case AsTable:
 			w.cli.Println(Stamp(time.Now()))
 		case AsYAML:
@@ -74,7 +72,7 @@ func (w *watch) print(ctx context.Context) error {
 			return err
 		}
 
-		if f == AsTable {
+		if w.format == AsTable {
 			if _, err := fmt.Fprintln(w.cli.Out); err != nil {
 				return err
 			}

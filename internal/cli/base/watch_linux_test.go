@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"tendril/internal/testing/pseudoterminal"
 )
 
@@ -19,7 +17,7 @@ func TestWatchOnATerminal(t *testing.T) {
 	before := p.Modes()
 	n, next := 0, make(chan struct{}) // each refresh waits until the test has seen the previous frame
 	c := &CLI{In: p.File, Out: p.File, Err: p.File, Tty: true, TtyIn: true}
-	w := &watch{cli: c, cmd: &cobra.Command{}, interval: 100 * time.Millisecond, runOnce: func() error {
+	w := &watch{cli: c, format: AsTable, interval: 100 * time.Millisecond, runOnce: func() error {
 		if n++; n > 1 {
 			<-next
 		}
@@ -87,7 +85,7 @@ func TestWatchStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var out strings.Builder
 	c := &CLI{Out: &out, Err: &out}
-	w := &watch{cli: c, cmd: &cobra.Command{}, interval: time.Hour, runOnce: func() error {
+	w := &watch{cli: c, format: AsTable, interval: time.Hour, runOnce: func() error {
 		fmt.Fprintln(c.Out, "block")
 		cancel()
 		return nil

@@ -78,6 +78,7 @@ environment, according to --rollout-policy, and --abort returns all of them to t
 	})
 }
 
+// readyToDeploy returns the latest versions, or an error if a deployment is in progress.
 func readyToDeploy(ctx context.Context, client *api.Client) ([]api.AppVersion, error) {
 	all, err := client.LatestVersions(ctx)
 	if err != nil {
@@ -172,18 +173,21 @@ func deployAndFollow(ctx context.Context, c *base.CLI, client *api.Client, f bas
 		return err
 	}
 
-	text := deployedText(client.Instance.Environment, &done)
-	if done.Rollout != 0 {
+	name := client.Instance.Environment
+	text := deployedText(name, &done)
+	switch {
+	case done.Rollout != 0:
 		if err := awaitRollout(ctx, c, client, done.Rollout); err != nil {
 			return err
 		}
-		text = fmt.Sprintf("environment %q now runs %s on all instances", client.Instance.Environment, base.Plain(done.To))
-	} else if len(done.Later) > 0 {
+		text = fmt.Sprintf("environment %q now runs %s on all instances", name, base.Plain(done.To))
+	case len(done.Later) > 0:
 		text += "\n" + laterText(done.Later)
 	}
 	return f.PrintDone(c, done, done.To, text)
 }
 
+// inspectCandidate warns of problems of a folder or archive, and returns its absolute path.
 func inspectCandidate(c *base.CLI, path string, appliesMachine bool) (string, error) {
 	b, err := c.OpenForInspection(path)
 	if err != nil {

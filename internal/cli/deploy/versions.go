@@ -64,6 +64,7 @@ func sourceText(v *api.AppVersion) string {
 	return filepath.Base(v.Source)
 }
 
+// versionArgument returns 0 if the argument is missing.
 func versionArgument(args []string) (int, error) {
 	if len(args) == 0 {
 		return 0, nil
@@ -100,6 +101,9 @@ ready.`,
 			return nil, err
 		}
 		client, err := c.Dial(cmd)
+		if err != nil {
+			return nil, err
+		}
 		return base.PlanOf(func() ([]string, error) {
 			all, err := readyToDeploy(ctx, client)
 			if err != nil {
@@ -111,6 +115,6 @@ ready.`,
 			return deployAndFollow(ctx, c, client, *f, func(ctx context.Context) (api.DeployResult, error) {
 				return client.Rollback(ctx, number)
 			})
-		}), err
+		}), nil
 	})
 }

@@ -21,15 +21,15 @@ type Plan struct {
 	// App means that tendril starts an app, Beside that it delivers to an app started separately. Otherwise it delivers
 	// to a function.
 	App, Beside bool
-	// Folder is the app's local folder, or the working directory. Command is the app's command line as given.
-	// AppCommand is the command line in its Procfile.
+	// Folder is the app's folder on the machine that runs tendril. Command is the given command of the app, if any.
+	// AppCommand is the same as a text, or the command in the Procfile.
 	Folder              string
 	Command             []string
 	AppCommand          string
 	AppPort             int
 	Runtime             Runtime
 	Image, TendrilImage string
-	// Embedded means that queues are embedded, AWS that the environment uses AWS, in Account and Region.
+	// Embedded means that queues are embedded, AWS that queues are on Amazon SQS, in Account and Region.
 	Embedded, AWS                              bool
 	Account, Region                            string
 	ShutdownTimeout, AppGrace, AppReadyTimeout time.Duration
@@ -41,7 +41,7 @@ type Runtime struct {
 	Steps []string
 }
 
-// File is a generated file. Path includes a folder if the file has a fixed place on the machine.
+// File is a generated file.
 type File struct {
 	Path, Text string
 	// Beside files are not printed, but written next to the first file unless they exist.

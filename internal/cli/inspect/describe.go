@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -44,7 +44,7 @@ a command or flags of 'tendril up', it shows the environment that 'tendril up' w
 	base.AddEnvironment(cmd)
 	cmd.Flags().BoolVar(&all, "all", false, "Also list options at their default.")
 	base.Prints(c, cmd, func(ctx context.Context, args []string) (*api.Description, error) {
-		if d, err := AskRunning(ctx, c, cmd, args); d != nil || err != nil {
+		if d, err := AskRunning(ctx, c, cmd, quotedFirst(args)); d != nil || err != nil {
 			return d, err
 		}
 		opts, err := base.PrepareApp(c, cmd, args, c.OpenForInspection)
@@ -63,13 +63,13 @@ a command or flags of 'tendril up', it shows the environment that 'tendril up' w
 	return cmd
 }
 
-// AskRunning returns the running environment's description, or nil if no environment is reachable or the command line
-// describes a different one.
-func AskRunning(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string) (*api.Description, error) {
+// AskRunning returns the running environment's description. It returns nil if no environment is reachable, or if
+// argument is not "" or flags set options, which describe another one.
+func AskRunning(ctx context.Context, c *base.CLI, cmd *cobra.Command, argument string) (*api.Description, error) {
 	if _, err := c.DataDir(cmd); err != nil {
 		return nil, err
 	}
-	client, err := dialUnlessGiven(c, cmd, args)
+	client, err := dialUnlessOther(c, cmd, argument)
 	if err != nil {
 		return nil, warnOfUnreachable(ctx, c, err)
 	}
@@ -83,7 +83,8 @@ func AskRunning(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []str
 	return &d, nil
 }
 
-func dialUnlessGiven(c *base.CLI, cmd *cobra.Command, args []string) (*api.Client, error) {
+// dialUnlessOther returns nil in the same cases as [AskRunning].
+func dialUnlessOther(c *base.CLI, cmd *cobra.Command, argument string) (*api.Client, error) {
 	client, err := c.Dial(cmd)
 	if errors.Is(err, api.ErrNotRunning) {
 		return nil, nil
@@ -91,7 +92,7 @@ func dialUnlessGiven(c *base.CLI, cmd *cobra.Command, args []string) (*api.Clien
 	if err != nil {
 		return nil, err
 	}
-	if given := givenArguments(cmd, args); given != "" {
+	if given := cmp.Or(argument, firstSetting(cmd)); given != "" {
 		c.PrintWarnings(yamlfile.Problem{Text: fmt.Sprintf("environment %q (process %d) was not queried because %s was given",
 			client.Instance.Environment, client.Instance.PID, given)})
 		return nil, nil
@@ -113,16 +114,21 @@ func warnOfUnreachable(ctx context.Context, c *base.CLI, err error) error {
 	return nil
 }
 
-func givenArguments(cmd *cobra.Command, args []string) (given string) {
-	if len(args) > 0 {
-		return fmt.Sprintf("%q", args[0])
+func quotedFirst(args []string) string {
+	if len(args) == 0 {
+		return ""
 	}
+	return strconv.Quote(args[0])
+}
+
+// firstSetting ignores --data-dir, which selects a running environment.
+func firstSetting(cmd *cobra.Command) (flag string) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if base.IsSetting(f) && f.Name != "data-dir" || f.Name == "dir" {
-			given = cmp.Or(given, "--"+f.Name)
+		if base.IsSetting(f) && f.Name != "data-dir" {
+			flag = cmp.Or(flag, "--"+f.Name)
 		}
 	})
-	return given
+	return flag
 }
 
 func printDescription(c *base.CLI, d *api.Description, all bool) error {
@@ -137,7 +143,8 @@ func printDescription(c *base.CLI, d *api.Description, all bool) error {
 
 	sections = append(sections, describedDeployments(d.Deployments), describedResources(d.Resources),
 		describedPlaces(d.Ports, d.Files), DescribedOptions(d.Options, all), DescribedChanges(d.Changes))
-	sections = slices.DeleteFunc(sections, func(rows [][]string) bool { return len(rows) < 2 })
+	onlyHeading := func(rows [][]string) bool { return len(rows) == 1 }
+	sections = slices.DeleteFunc(sections, onlyHeading)
 	for i, rows := range sections {
 		if i > 0 {
 			fmt.Fprintln(c.Out)
@@ -184,7 +191,7 @@ func describedFacts(d *api.Description) [][]string {
 	}
 
 	if d.Scaling != nil && d.Running {
-		rows.Add("scaling", strings.ReplaceAll(scalingText(d.Scaling), indented, "; "))
+		rows.Add("scaling", scalingLines(d.Scaling).Join("; "))
 	} else if d.Scaling != nil {
 		rows.Add("scaling", fmt.Sprintf("%s, %d to %d", d.Scaling.Target, d.Scaling.MinSize, d.Scaling.MaxSize))
 	}

@@ -62,7 +62,7 @@ Exit status: 0 without errors, 1 with errors; warnings do not count.`,
 }
 
 func examineEnvironment(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string) (*doctor.Examination, error) {
-	client, err := dialUnlessGiven(c, cmd, args)
+	client, err := dialUnlessOther(c, cmd, quotedFirst(args))
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func printFindings(c *base.CLI, e *doctor.Examination) {
 	}
 
 	c.Printf("%s %s\n", about, base.Plain(e.Environment))
-	const below = "                                "
+	const below = "                                " // as wide as the level and the ID
 	for i := range e.Findings {
 		f := &e.Findings[i]
 		c.Printf("%-8s %-22s %s\n", f.Level, f.ID, base.Plain(f.What))

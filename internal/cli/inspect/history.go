@@ -64,7 +64,7 @@ func addHistory[E any](c *base.CLI, cmd *cobra.Command, entries string, from ent
 }
 
 func (h *history[E]) run(ctx context.Context, args []string) error {
-	if err := cmp.Or(base.CheckShown(*h.limit), h.from.prepare(args)); err != nil {
+	if err := cmp.Or(base.CheckConsoleLimit(*h.limit), h.from.prepare(args)); err != nil {
 		return err
 	}
 
@@ -73,6 +73,7 @@ func (h *history[E]) run(ctx context.Context, args []string) error {
 	if err == nil {
 		answers, err = h.readInstances(ctx, client)
 	}
+
 	entries := h.from.merge(answers)
 	stopped := errors.Is(err, api.ErrNotRunning) || errors.Is(err, api.ErrOff)
 	if stopped && !h.follow && !h.instances.Any() {
@@ -311,9 +312,10 @@ func (s *lineSource) explainNone(ctx context.Context, client *api.Client) error 
 func (s *lineSource) processes(ctx context.Context, client *api.Client) ([]string, error) {
 	names := []string{eventlog.Own}
 	if client == nil {
-		lines, err := storedLines(s.cli, s.cmd, &api.LineFilter{Limit: 1}, api.ErrNotRunning)
-		for _, l := range lines {
-			names = append(names, l.Process)
+		paths, err := logFiles(s.cli, s.cmd, api.ErrNotRunning)
+		for _, path := range paths {
+			process, _ := parseLogName(path)
+			names = append(names, process)
 		}
 		return names, err
 	}

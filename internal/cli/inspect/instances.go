@@ -128,11 +128,13 @@ func addUnappliedChanges(all *api.Instances) {
 }
 
 var instanceList = base.List[api.KnownInstance]{
-	Heading: []string{"INSTANCE", "STATE", "HEALTH", "LEADS", "IN FLIGHT", "CPU", "LONGEST", "APP", "VERSION", "STARTED", "KNOWN FROM"},
-	Name:    func(one *api.KnownInstance) string { return one.Name },
+	Heading: []string{"INSTANCE", "STATE", "HEALTH", "LEADS", "IN FLIGHT", "CPU", "LONGEST", "APP", "VERSION", "STARTED",
+		"KNOWN FROM"},
+	Name: func(one *api.KnownInstance) string { return one.Name },
 	Row: func(one *api.KnownInstance) []string {
-		return []string{one.Name, instanceState(one), cmp.Or(one.Health, "-"), leadsText(one), inFlightText(one), figure(one.CPUPercent, "%"),
-			base.KnownSeconds(float64(one.LongestSeconds)), cmp.Or(one.AppVersion, "-"), cmp.Or(one.Version, "-"), base.Since(one.StartedAt), sourceText(one)}
+		return []string{one.Name, instanceState(one), cmp.Or(one.Health, "-"), leadsText(one), inFlightText(one),
+			figure(one.CPUPercent, "%"), base.KnownSeconds(float64(one.LongestSeconds)), cmp.Or(one.AppVersion, "-"),
+			cmp.Or(one.Version, "-"), base.Since(one.StartedAt), sourceText(one)}
 	},
 }
 

@@ -16,13 +16,30 @@ import (
 	"tendril/internal/observe/eventlog"
 )
 
+// Limits of reading a log file, in bytes.
 const (
-	readOfLog   = 1 << 20 // bytes, from the end of the file
-	longestLine = 64 << 10
+	maxTail = 1 << 20 // from its end
+	maxLine = 64 << 10
 )
 
-func storedLines(c *base.CLI, cmd *cobra.Command, f *api.LineFilter, notRunning error) (
-	all []eventlog.Line, err error) {
+func storedLines(c *base.CLI, cmd *cobra.Command, f *api.LineFilter, notRunning error) (all []eventlog.Line, err error) {
+	paths, err := logFiles(c, cmd, notRunning)
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range paths {
+		process, stream := parseLogName(path)
+		lines, err := lastLines(path, f, eventlog.Line{Process: process, Stream: stream})
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", path, err)
+		}
+		all = append(all, lines...)
+	}
+	return all, nil
+}
+
+// logFiles returns notRunning, with hints, if no log folder is set.
+func logFiles(c *base.CLI, cmd *cobra.Command, notRunning error) ([]string, error) {
 	cfg, err := c.LoadSettings(cmd, nil)
 	if err != nil {
 		return nil, err
@@ -44,17 +61,7 @@ func storedLines(c *base.CLI, cmd *cobra.Command, f *api.LineFilter, notRunning 
 		return nil, base.NotFoundf("no log files in %s", cfg.AppLogDir).
 			Hint("use the environment's folder: --app-log-dir DIR")
 	}
-
-	for _, path := range paths {
-		process, stream := parseLogName(path)
-		lines, err := lastLines(path, f, eventlog.Line{Process: process, Stream: stream})
-		if err != nil {
-			return nil, fmt.Errorf("reading %s: %w", path, err)
-		}
-		all = append(all, lines...)
-	}
-
-	return all, nil
+	return paths, nil
 }
 
 func parseLogName(path string) (process, stream string) {
@@ -73,13 +80,13 @@ func lastLines(path string, f *api.LineFilter, template eventlog.Line) (lines []
 		return nil, err
 	}
 	defer file.Close()
-	skipped, err := seekTail(file, readOfLog)
+	skipped, err := seekTail(file, maxTail)
 	if err != nil {
 		return nil, err
 	}
 
 	text := bufio.NewScanner(file)
-	text.Buffer(nil, longestLine)
+	text.Buffer(nil, maxLine)
 	if skipped > 0 {
 		text.Scan() // the first line may be incomplete
 	}

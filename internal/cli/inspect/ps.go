@@ -30,7 +30,7 @@ type runningEnvironment struct {
 	Started     time.Time `json:"started_at"`
 }
 
-const psPatience = 2 * time.Second
+const psTimeout = 2 * time.Second // for each environment
 
 // NewPS returns the command 'tendril ps'.
 func NewPS(c *base.CLI) *cobra.Command {
@@ -103,7 +103,7 @@ func requestStatus(ctx context.Context, dataDir string) (api.Status, error) {
 	}
 	defer client.Close()
 
-	ctx, cancel := context.WithTimeout(ctx, psPatience)
+	ctx, cancel := context.WithTimeout(ctx, psTimeout)
 	defer cancel()
 	return client.Status(ctx)
 }

@@ -67,7 +67,7 @@ func printStatus(c *base.CLI, st *api.Status) error {
 		c.Printf("deployment: %s\n", deploymentText(st.Deployment))
 	}
 	if st.PoisonMessages != nil {
-		c.Println(poisonText(*st.PoisonMessages))
+		c.Println(poisonText(st.PoisonMessages))
 	}
 
 	if len(st.Queues) > 0 {
@@ -89,7 +89,7 @@ func printStatus(c *base.CLI, st *api.Status) error {
 	}
 
 	if st.Scaling != nil {
-		c.Printf("\nscaling of %s\n", scalingText(st.Scaling))
+		c.Printf("\nscaling of %s\n", scalingLines(st.Scaling).Join(indented))
 	}
 
 	if st.Tasks != nil {
@@ -203,10 +203,7 @@ func openBreakerLines(l *api.Limit, workers []api.Worker) (lines []string) {
 		}
 	}
 
-	trial := "the next message is a trial"
-	if left := time.Until(l.TrialAt); left > 0 {
-		trial = "next trial in " + base.Age(left+time.Second)
-	}
+	trial := cmp.Or(nextTrial(l), "the next message is a trial")
 	if len(stopped) > 0 {
 		lines = append(lines, "NOT receiving from "+strings.Join(stopped, ", ")+": the breaker is open, "+trial)
 	}
@@ -217,6 +214,15 @@ func openBreakerLines(l *api.Limit, workers []api.Worker) (lines []string) {
 		lines = append(lines, "NOT delivering to "+base.Plain(l.Target)+": the breaker is open, "+trial)
 	}
 	return lines
+}
+
+// nextTrial returns "" if the trial is due.
+func nextTrial(l *api.Limit) string {
+	left := time.Until(l.TrialAt)
+	if left <= 0 {
+		return ""
+	}
+	return "next trial in " + base.Age(left+time.Second)
 }
 
 func deploymentText(d *api.Deployment) string {
@@ -234,12 +240,11 @@ func deploymentText(d *api.Deployment) string {
 	return deploy.StepText(d) + ", for " + base.Since(d.Since)
 }
 
-func poisonText(i api.PoisonMessages) string {
-	if i.Broken {
+func poisonText(p *api.PoisonMessages) string {
+	if p.Broken {
 		return "every message crashes the app: the app itself is broken"
 	}
-	return fmt.Sprintf("suspected poison messages: %d in quarantine, %d confirmed",
-		i.Quarantined, i.Poison)
+	return fmt.Sprintf("suspected poison messages: %d in quarantine, %d confirmed", p.Quarantined, p.Poison)
 }
 
 func paceText(w *api.Worker) string {
@@ -258,18 +263,18 @@ func limitText(l *api.Limit) string {
 		words[0] = fmt.Sprintf("%d of %d in flight", l.InWork, l.Concurrency)
 	}
 	words.AddIf(l.Rate > 0, fmt.Sprintf("at most %g/s", l.Rate))
-	words.AddIf(l.Breaker != "", "breaker "+l.Breaker)
-	if left := time.Until(l.TrialAt); l.Breaker != "" && left > 0 {
-		words.Add("next trial in " + base.Age(left+time.Second))
+	if l.Breaker != "" {
+		words.Add("breaker " + l.Breaker)
+		words.Add(nextTrial(l))
 	}
 	words.AddIf(l.Failing > 0, fmt.Sprintf("%.0f%% failing", 100*l.Failing))
 	words.AddIf(l.Refused > 0, fmt.Sprintf("held back %d times", l.Refused))
 	return base.Plain(l.Target) + indented + words.Join(", ")
 }
 
-func scalingText(s *api.Scaling) string {
+func scalingLines(s *api.Scaling) base.Words {
 	if s.Target == config.ScaleNone {
-		return "nothing: " + base.Plain(s.Problem)
+		return base.Words{"nothing: " + base.Plain(s.Problem)}
 	}
 
 	desired := "no decision yet"
@@ -281,16 +286,14 @@ func scalingText(s *api.Scaling) string {
 		text += ", another instance is the leader"
 	}
 
+	lines := base.Words{text}
 	i := slices.IndexFunc(s.Decisions, func(d api.ScaleDecision) bool { return d.From != d.Desired && d.Applied })
 	if i >= 0 {
 		d := &s.Decisions[i]
-		text += fmt.Sprintf("%slast change %s ago, from %d to %d: %s", indented, base.Since(d.At), d.From, d.Desired,
-			base.Plain(d.Why))
+		lines.Add(fmt.Sprintf("last change %s ago, from %d to %d: %s", base.Since(d.At), d.From, d.Desired, base.Plain(d.Why)))
 	}
-	if s.Problem != "" {
-		text += indented + "PROBLEM: " + base.Plain(s.Problem)
-	}
-	return text
+	lines.AddIf(s.Problem != "", "PROBLEM: "+base.Plain(s.Problem))
+	return lines
 }
 
 func scaledThing(target string) string {

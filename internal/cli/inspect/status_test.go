@@ -71,7 +71,7 @@ func TestScalingShowsTheLastChange(t *testing.T) {
 			"instances, by published metrics: 5 desired (1 to 9), 4 ready": {Target: "publish", MinSize: 1, MaxSize: 9,
 				Desired: 5, Ready: 4, IsLeader: true},
 		} {
-			if got := scalingText(&s); got != want {
+			if got := scalingLines(&s).Join(indented); got != want {
 				t.Errorf("got  %q\nwant %q", got, want)
 			}
 		}

@@ -91,15 +91,15 @@ type observation struct {
 	err    error
 }
 
-const lookTimeout = 10 * time.Second
+const topTimeout = 10 * time.Second // for requests of a refresh, or for a change
 
-func observe(ctx context.Context, client *api.Client) (look observation) {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+func observe(ctx context.Context, client *api.Client) observation {
+	ctx, cancel := context.WithTimeout(ctx, topTimeout)
 	defer cancel()
-	if look.status, look.err = client.Status(ctx); look.err != nil {
-		return look
+	look := observation{client: client}
+	if look.status, look.err = client.Status(ctx); look.err == nil {
+		look.curves, _ = client.Series(ctx, "15m") // optional
 	}
-	look.curves, _ = client.Series(ctx, "15m")
 	return look
 }
 
@@ -119,7 +119,6 @@ func (w *topWatch) run(ctx context.Context, in, out *os.File) error {
 	if look.err != nil {
 		return look.err
 	}
-	look.client = w.client
 	w.update(look)
 
 	showing, cancel := context.WithCancel(ctx)
@@ -174,7 +173,6 @@ func (w *topWatch) sendObservations(ctx context.Context, send func(update func()
 				look = observe(ctx, client)
 			}
 		}
-		look.client = client
 		send(func() { w.update(look) })
 		select {
 		case <-tick.C:
@@ -211,11 +209,14 @@ func (w *topWatch) handleKey(key string, height int) (act topAct, quit bool) {
 	case "p":
 		w.askPauseOrResume()
 	default:
-		w.frame.scroll = base.Scrolled(w.frame.scroll, key, max(height-5, 1))
+		w.frame.scroll = base.Scrolled(w.frame.scroll, key, max(height-topFixedLines, 1))
 	}
 
 	return nil, false
 }
+
+// topFixedLines are the head, the footer, and a line of overlap between pages.
+const topFixedLines = 5
 
 func (w *topWatch) askPauseOrResume() {
 	switch {
@@ -233,7 +234,7 @@ func (w *topWatch) askPauseOrResume() {
 func changesAll(change func(*api.Client, context.Context, string, api.Reason) (api.Paused, error),
 	success string) topAct {
 	return func(ctx context.Context, c *api.Client) string {
-		ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+		ctx, cancel := context.WithTimeout(ctx, topTimeout)
 		defer cancel()
 		if _, err := change(c, ctx, "", api.Reason{Reason: "tendril top"}); err != nil {
 			return "Failed: " + err.Error()

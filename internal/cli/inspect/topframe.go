@@ -3,6 +3,7 @@ package inspect
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -191,7 +192,7 @@ func sparkline(values series.Values, columns int) string {
 	values = values[max(len(values)-columns, 0):]
 	most := float32(0)
 	for _, v := range values {
-		if v == v {
+		if !isUnknown(v) {
 			most = max(most, v)
 		}
 	}
@@ -200,7 +201,7 @@ func sparkline(values series.Values, columns int) string {
 	var b strings.Builder
 	for _, v := range values {
 		switch {
-		case v != v:
+		case isUnknown(v):
 			b.WriteByte(' ')
 		case most == 0:
 			b.WriteRune(bars[0])
@@ -211,6 +212,8 @@ func sparkline(values series.Values, columns int) string {
 
 	return b.String()
 }
+
+func isUnknown(v float32) bool { return math.IsNaN(float64(v)) }
 
 func (f *topFrame) middle(width int) (lines []base.Cells) {
 	if e := f.environment(); e != nil {
@@ -285,7 +288,7 @@ func (f *topFrame) queues(width int) [][]string {
 	}
 
 	if width < wideTop {
-		rows = base.WithoutColumn(base.WithoutColumn(rows, 5), 3)
+		rows = base.WithoutColumn(base.WithoutColumn(rows, "LONGEST"), "DRAINS IN")
 	}
 	return rows
 }
@@ -358,7 +361,12 @@ func (f *topFrame) problems() [][]string {
 	return rows
 }
 
-const topGap = 2
+const (
+	topGap = 2
+
+	minFirstColumn = 8
+	maxFirstColumn = 40
+)
 
 // tableLines cuts the first column if necessary; the last may exceed width.
 func tableLines(rows [][]string, width int) []base.Cells {
@@ -368,7 +376,7 @@ func tableLines(rows [][]string, width int) []base.Cells {
 	for _, w := range widths[1:last] {
 		room -= w + topGap
 	}
-	widths[0] = max(min(widths[0], room, 40), 8)
+	widths[0] = max(min(widths[0], room, maxFirstColumn), minFirstColumn)
 
 	lines := make([]base.Cells, len(rows))
 	for column := range widths {

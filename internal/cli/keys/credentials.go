@@ -90,17 +90,20 @@ func newCredentialsCreate(c *base.CLI) *cobra.Command {
 			c.PrintErrf("created %s in %s; the secret is not shown again\n", pair.Name, path)
 			created := createdPair{pair.Name, pair.AccessKeyID, string(pair.SecretAccessKey), string(pair.SessionToken),
 				pair.Expires}
-			variables := fmt.Sprintf("AWS_ACCESS_KEY_ID=%s\nAWS_SECRET_ACCESS_KEY=%s", created.AccessKeyID,
-				created.SecretAccessKey)
-			if created.SessionToken != "" {
-				variables += "\nAWS_SESSION_TOKEN=" + created.SessionToken
-			}
 			return f.Print(c, created, []string{pair.Name}, func() error {
-				_, err := c.Println(variables)
+				_, err := c.Println(created.variables())
 				return err
 			})
 		}), nil
 	})
+}
+
+func (p *createdPair) variables() string {
+	text := fmt.Sprintf("AWS_ACCESS_KEY_ID=%s\nAWS_SECRET_ACCESS_KEY=%s", p.AccessKeyID, p.SecretAccessKey)
+	if p.SessionToken != "" {
+		text += "\nAWS_SESSION_TOKEN=" + p.SessionToken
+	}
+	return text
 }
 
 type listedPair struct {

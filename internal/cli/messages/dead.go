@@ -20,8 +20,8 @@ import (
 type deadLetterQueue struct {
 	cli   *base.CLI
 	queue *target.Queue
-	// source is the queue whose redrive policy names this dead-letter queue, or "" if the search started here. Messages
-	// with an unknown source are moved to it.
+	// source is the queue whose redrive policy names this dead-letter queue, or "" if the search started here. It is the
+	// destination of messages with an unknown source.
 	source string
 	count  int         // approximate on Amazon SQS
 	newest int64       // 0 on Amazon SQS
@@ -41,21 +41,19 @@ func findDeadLetterQueues(ctx context.Context, c *base.CLI, w *target.Flags,
 
 	known := map[string]bool{}
 	for _, p := range queues {
-		g, err := deadLetterQueueOf(ctx, p)
+		dlq, err := deadLetterQueueOf(ctx, c, w, p)
 		if base.ExitCode(err) == base.ExitNotFound && len(queues) > 1 {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		if err := which.checkSupportedBy(g.queue); err != nil {
+		if err := which.checkSupportedBy(dlq.queue); err != nil {
 			return nil, err
 		}
-		if address := g.queue.Address(); !known[address] {
+		if address := dlq.queue.Address(); !known[address] {
 			known[address] = true
-			g.cli = c
-			g.worker = workerOf(w, p)
-			dead = append(dead, g)
+			dead = append(dead, dlq)
 		}
 	}
 
@@ -72,8 +70,8 @@ func findDeadLetterQueues(ctx context.Context, c *base.CLI, w *target.Flags,
 	return dead, nil
 }
 
-func (g *deadLetterQueue) lookupOrder() int {
-	if g.queue.Remote != nil {
+func (dlq *deadLetterQueue) lookupOrder() int {
+	if dlq.queue.Remote != nil {
 		return 1
 	}
 	return 0
@@ -125,52 +123,58 @@ func findCandidates(ctx context.Context, w *target.Flags) (queues []*target.Queu
 	return queues, nil
 }
 
-func deadLetterQueueOf(ctx context.Context, p *target.Queue) (*deadLetterQueue, error) {
+// deadLetterQueueOf returns p itself if it is a dead-letter queue that has none of its own.
+func deadLetterQueueOf(ctx context.Context, c *base.CLI, w *target.Flags, p *target.Queue) (*deadLetterQueue, error) {
 	q, err := p.Describe(ctx)
 	if err != nil {
 		return nil, err
 	}
 
-	g := &deadLetterQueue{queue: p}
+	dead, source := p, ""
 	if q.DeadLetterQueue != "" {
-		g.source = p.Name
-		if g.queue, err = p.DeadLetterQueue(ctx, q.DeadLetterQueue); err == nil {
-			q, err = g.queue.Describe(ctx)
+		source = p.Name
+		if dead, err = p.DeadLetterQueue(ctx, q.DeadLetterQueue); err == nil {
+			q, err = dead.Describe(ctx)
 		}
-	} else if sources, err := p.DeadLetterSources(ctx); err != nil || len(sources) == 0 {
-		return nil, cmp.Or(err, noDeadLetterQueue(p.Name))
+	} else {
+		var sources []string
+		if sources, err = p.DeadLetterSources(ctx); err == nil && len(sources) == 0 {
+			err = noDeadLetterQueue(p.Name)
+		}
 	}
-	g.count = int(q.Ledger.Live)
-	g.newest = q.Newest
-	return g, err
+	if err != nil {
+		return nil, err
+	}
+	return &deadLetterQueue{cli: c, queue: dead, source: source, count: int(q.Ledger.Live), newest: q.Newest,
+		worker: workerOf(w, p)}, nil
 }
 
 func (d deadLetterQueues) names() []string {
-	return base.Named(func(g **deadLetterQueue) string { return (*g).queue.Name })(d)
+	return base.Named(func(dlq **deadLetterQueue) string { return (*dlq).queue.Name })(d)
 }
 
 func (d deadLetterQueues) nameList() string { return strings.Join(d.names(), ", ") }
 
 func (d deadLetterQueues) count() (n int) {
-	for _, g := range d {
-		n += g.count
+	for _, dlq := range d {
+		n += dlq.count
 	}
 	return n
 }
 
-func (d deadLetterQueues) collect(ctx context.Context, which *selector) ([]api.Message, error) {
+func (d deadLetterQueues) contents(which *selector) []messageSource {
 	sources := make([]messageSource, len(d))
 	for i := range d {
 		sources[i] = d[i].contents(which)
 	}
-	return collectAll(ctx, sources, which)
+	return sources
 }
 
 func (d deadLetterQueues) forEach(ctx context.Context, which *selector,
 	do func(context.Context, *deadLetterQueue, *selection) (int, error)) (n int, err error) {
 	selection := which.begin()
-	for _, g := range d {
-		done, err := do(ctx, g, selection)
+	for _, dlq := range d {
+		done, err := do(ctx, dlq, selection)
 		n += done
 		if err != nil {
 			return n, err
@@ -197,13 +201,13 @@ func noDeadLetterQueue(names ...string) error {
 		Hint("create a queue with one: tendril queues create NAME")
 }
 
-func (g *deadLetterQueue) contents(which *selector) messageSource {
-	p := sourceOf(g.queue, which)
+func (dlq *deadLetterQueue) contents(which *selector) messageSource {
+	p := sourceOf(dlq.queue, which)
 	if remote, ok := p.(*sqsSource); ok {
-		remote.beforeRead = func() { warnOfReceives(g.cli, g.queue.Name) }
-		remote.source = g.source
-		remote.sources = g.queue.DeadLetterSources
-		remote.failures = g.recentFailures
+		remote.beforeRead = func() { warnOfReceives(dlq.cli, dlq.queue.Name) }
+		remote.source = dlq.source
+		remote.sources = dlq.queue.DeadLetterSources
+		remote.failures = dlq.recentFailures
 	}
 	return p
 }
@@ -219,13 +223,13 @@ func newDeadList(c *base.CLI) *cobra.Command {
 	addReason(cmd, which)
 	addDeadFilter(cmd, which)
 	base.Prints(c, cmd, func(ctx context.Context, _ []string) (messages []api.Message, err error) {
-		if err := cmp.Or(base.CheckLimit(which.limit), which.selectIDs(nil)); err != nil {
+		if err := cmp.Or(base.CheckLimit(which.limit), which.parse(nil)); err != nil {
 			return nil, err
 		}
 		if dead, err = findDeadLetterQueues(ctx, c, w, which); err != nil {
 			return nil, err
 		}
-		return dead.collect(ctx, which)
+		return collectOldest(ctx, dead.contents(which), which)
 	}, base.ViewOf(func(messages []api.Message) error { return printDead(c, dead, messages, which) }, messageIDs))
 	return cmd
 }
@@ -281,12 +285,12 @@ var deadList = base.List[api.Message]{
 	},
 }
 
-func (g *deadLetterQueue) recentFailures(ctx context.Context) map[string][]api.Attempt {
+func (dlq *deadLetterQueue) recentFailures(ctx context.Context) map[string][]api.Attempt {
 	failures := map[string][]api.Attempt{}
-	if g.worker == nil {
+	if dlq.worker == nil {
 		return failures
 	}
-	recent, err := g.worker.Deliveries(ctx, api.DefaultDeliveries)
+	recent, err := dlq.worker.Deliveries(ctx, api.DefaultDeliveries)
 	if err != nil {
 		return failures
 	}
@@ -331,26 +335,26 @@ or if this instance made them recently.`,
 
 func (d deadLetterQueues) reasons(ctx context.Context) ([]queueReason, error) {
 	all := []queueReason{}
-	for _, g := range d {
-		groups, err := g.reasons(ctx)
+	for _, dlq := range d {
+		groups, err := dlq.reasons(ctx)
 		if err != nil {
 			return nil, err
 		}
 		for _, group := range groups {
-			all = append(all, queueReason{g.queue.Name, group})
+			all = append(all, queueReason{dlq.queue.Name, group})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b queueReason) int { return cmp.Compare(b.Count, a.Count) })
 	return all, nil
 }
 
-func (g *deadLetterQueue) reasons(ctx context.Context) ([]api.ReasonGroup, error) {
-	if g.queue.Remote == nil {
-		return g.queue.Client.Reasons(ctx, g.queue.Name)
+func (dlq *deadLetterQueue) reasons(ctx context.Context) ([]api.ReasonGroup, error) {
+	if dlq.queue.Remote == nil {
+		return dlq.queue.Client.Reasons(ctx, dlq.queue.Name)
 	}
 
 	everything := &selector{all: true}
-	messages, err := collect(ctx, g.contents(everything), everything.begin())
+	messages, err := collect(ctx, dlq.contents(everything), everything.begin())
 	if err != nil {
 		return nil, err
 	}
@@ -401,12 +405,12 @@ func printReasons(c *base.CLI, dead deadLetterQueues, groups []queueReason) erro
 		for _, n := range g.Hours {
 			day += n
 		}
-		rows = append(rows, []string{fmt.Sprint(g.Count), fmt.Sprint(day), agoText(g.First), agoText(g.Last),
-			g.Queue, cmp.Or(g.Reason, "-")})
+		rows = append(rows, []string{fmt.Sprint(g.Count), fmt.Sprint(day), agoText(g.First), agoText(g.Last), g.Queue,
+			cmp.Or(g.Reason, "-")})
 	}
 
 	if len(dead) == 1 {
-		rows = base.WithoutColumn(rows, 4)
+		rows = base.WithoutColumn(rows, "QUEUE")
 	}
 
 	return c.PrintTable(rows)
@@ -429,17 +433,24 @@ func newDeadShow(c *base.CLI) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		messages, err := dead.collect(ctx, which)
-		if err != nil {
-			return err
+		selection := which.begin()
+		messages := []api.Message{}
+		for _, source := range dead.contents(which) {
+			if selection.full() {
+				break
+			}
+			found, err := collect(ctx, source, selection)
+			if err != nil {
+				return err
+			}
+			messages = append(messages, found...)
+		}
+		if len(dead) > 1 {
+			sortByTime(messages)
 		}
 		err = f.Print(c, messages, messageIDs(messages), func() error { return printMessages(c, messages, true) })
 		if err != nil {
 			return err
-		}
-		selection := which.begin()
-		for i := range messages {
-			delete(selection.missing, messages[i].ID)
 		}
 		return selection.notFound(dead.names())
 	})

@@ -70,12 +70,13 @@ func findInQueue(ctx context.Context, p *target.Queue, id string) (api.Message, 
 	if !api.HasStatus(err, http.StatusNotFound) {
 		return m, err
 	}
-	outcome, ambiguous := p.Client.LastOutcome(ctx, id)
+
+	last, lookup := p.Client.LastOutcome(ctx, id)
 	switch {
-	case ambiguous == nil && outcome.MessageID != id:
-		return p.Client.Message(ctx, p.Name, outcome.MessageID)
-	case api.HasStatus(ambiguous, http.StatusConflict):
-		return m, ambiguous
+	case lookup == nil && last.MessageID != id: // the ID was a prefix
+		return p.Client.Message(ctx, p.Name, last.MessageID)
+	case api.HasStatus(lookup, http.StatusConflict): // the prefix is ambiguous
+		return m, lookup
 	}
 	return m, err
 }

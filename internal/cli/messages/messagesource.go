@@ -54,7 +54,7 @@ func failureGroup(m *api.Message) string {
 }
 
 type messageSource interface {
-	// read returns batches of at most n messages, oldest first. It stops after an error.
+	// read returns batches of at most n messages. It stops after an error.
 	read(ctx context.Context, n int) iter.Seq2[[]sourceMessage, error]
 	// redrive returns the number of messages moved. If to is "", each message returns to its source queue.
 	redrive(ctx context.Context, messages []sourceMessage, to string) (int, error)
@@ -130,9 +130,9 @@ func ids(messages []sourceMessage) []string {
 const (
 	// holdTime hides messages being inspected. They are usually released earlier.
 	holdTime = 5 * time.Minute
-	// A queue counts as empty if it returns no messages for lookTime.
-	lookTime    = time.Second
-	releaseTime = 10 * time.Second
+	// A queue counts as empty if it returns no messages for emptyTime.
+	emptyTime      = time.Second
+	releaseTimeout = 10 * time.Second
 )
 
 type receiver interface {
@@ -155,8 +155,8 @@ type sqsSource struct {
 	// beforeRead may be nil.
 	beforeRead func()
 
-	holding map[string]string
-	seen    map[string]bool // IDs of messages returned before, and of their copies
+	holding map[string]string // receipt handles by message ID
+	seen    map[string]bool   // IDs of messages returned before, and of their copies
 	opened  map[string]target.Sender
 	history map[string][]api.Attempt
 	known   []string // queues that dead-letter to this one; nil until the first use
@@ -185,7 +185,7 @@ func (p *sqsSource) read(ctx context.Context, n int) iter.Seq2[[]sourceMessage, 
 // receive returns no messages at the end of the queue, or if it received only messages that it has already returned,
 // whose hold time has expired or whose copies have failed again.
 func (p *sqsSource) receive(ctx context.Context, n int) ([]sourceMessage, error) {
-	messages, err := p.from.Receive(ctx, queue.ReceiveRequest{Max: n, Wait: new(lookTime), Visibility: new(holdTime)})
+	messages, err := p.from.Receive(ctx, queue.ReceiveRequest{Max: n, Wait: new(emptyTime), Visibility: new(holdTime)})
 	var batch []sourceMessage
 	for i := range messages {
 		m := &messages[i]
@@ -303,8 +303,8 @@ func (p *sqsSource) isTrusted(ctx context.Context, m *sourceMessage, origin stri
 func (p *sqsSource) resend(ctx context.Context, target string, messages []sourceMessage) (accepted []sourceMessage, err error) {
 	to, err := p.senderTo(ctx, target)
 	for err == nil && len(messages) > 0 {
-		copies := copies(messages, queue.IsFIFO(target))
-		sent, sendErr := to.Send(ctx, copies)
+		batch := copies(messages, queue.IsFIFO(target))
+		sent, sendErr := to.Send(ctx, batch)
 		err = sendErr
 		for i := range sent {
 			if sent[i].Err != nil {
@@ -314,7 +314,7 @@ func (p *sqsSource) resend(ctx context.Context, target string, messages []source
 			p.seen[sent[i].ID] = true
 			accepted = append(accepted, messages[i])
 		}
-		messages = messages[len(copies):]
+		messages = messages[len(batch):]
 	}
 	return accepted, err
 }
@@ -364,7 +364,7 @@ func (p *sqsSource) release(ctx context.Context) error {
 
 	clear(p.holding)
 
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
 	failed := 0
 	var cause error

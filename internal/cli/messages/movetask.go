@@ -51,7 +51,7 @@ const noSource = "CouldNotDetermineMessageSource"
 
 var errNoSource = errors.New("the task stopped early: " + noSource)
 
-// done is the word for the progress bar.
+// followTask waits until a task has ended, and cancels it if ctx is done. The progress bar shows the word done.
 func followTask(ctx context.Context, c *base.CLI, task moveTask, total int, done string) (moved int, err error) {
 	every := remoteTaskPollInterval
 	if _, embedded := task.(*embeddedTask); embedded {
@@ -98,17 +98,19 @@ func taskEnd(p *aws.MoveProgress) (ended bool, err error) {
 }
 
 func taskFailure(reason string) error {
-	err := fmt.Errorf("the task stopped early: %s", cmp.Or(reason, "no reason given"))
-	if reason == noSource {
-		err = errNoSource
+	err := errNoSource
+	if reason != noSource {
+		err = fmt.Errorf("the task stopped early: %s", cmp.Or(reason, "no reason given"))
 	}
 	return base.Fail(base.ExitFailed, err,
 		"add --to QUEUE to move messages whose source queue was deleted or that were sent here directly")
 }
 
+const cancelTimeout = 10 * time.Second
+
 // cancelTask works even if the command was interrupted.
 func cancelTask(ctx context.Context, task moveTask) (moved int, err error) {
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
 	defer stop()
 	n, err := task.Cancel(ctx)
 	if err != nil {

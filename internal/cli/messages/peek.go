@@ -57,7 +57,7 @@ message from other consumers until the command exits, for at most 5 minutes.`,
 		if err != nil {
 			return nil, err
 		}
-		return collectAll(ctx, sources, which)
+		return collectOldest(ctx, sources, which)
 	}, base.ViewOf(func(messages []api.Message) error {
 		switch {
 		case len(messages) == 0 && (which.filter.Match != "" || state != ""):
@@ -101,16 +101,11 @@ func apiState(name string) string {
 	return name
 }
 
-func collectAll(ctx context.Context, sources []messageSource, which *selector) (all []api.Message, err error) {
-	all = []api.Message{}
-	selection := which.begin()
+// collectOldest applies the limit to all sources together.
+func collectOldest(ctx context.Context, sources []messageSource, which *selector) ([]api.Message, error) {
+	all := []api.Message{}
 	for _, source := range sources {
-		if len(which.ids) == 0 {
-			selection = which.begin() // each source may have the oldest messages
-		} else if selection.full() {
-			break
-		}
-		messages, err := collect(ctx, source, selection)
+		messages, err := collect(ctx, source, which.begin()) // each source may have the oldest messages
 		if err != nil {
 			return nil, err
 		}
@@ -118,20 +113,20 @@ func collectAll(ctx context.Context, sources []messageSource, which *selector) (
 	}
 
 	if len(sources) > 1 {
-		slices.SortStableFunc(all, func(a, b api.Message) int {
-			return cmp.Or(orderTime(&a).Compare(orderTime(&b)), a.SentAt.Compare(b.SentAt))
-		})
-		if which.limit > 0 {
-			all = all[:min(len(all), which.limit)]
-		}
+		sortByTime(all)
+		all = all[:min(len(all), which.limit)]
 	}
-
 	return all, nil
 }
 
-func orderTime(m *api.Message) time.Time {
-	sent, died := failedTimes(m)
-	return cmp.Or(died, sent)
+func sortByTime(messages []api.Message) {
+	at := func(m *api.Message) time.Time {
+		sent, died := failedTimes(m)
+		return cmp.Or(died, sent)
+	}
+	slices.SortStableFunc(messages, func(a, b api.Message) int {
+		return cmp.Or(at(&a).Compare(at(&b)), a.SentAt.Compare(b.SentAt))
+	})
 }
 
 func warnOfReceives(c *base.CLI, name string) {
@@ -178,10 +173,10 @@ func printMessages(c *base.CLI, messages []api.Message, full bool) error {
 	}
 
 	if !someHidden {
-		rows = base.WithoutColumn(rows, 3)
+		rows = base.WithoutColumn(rows, "VISIBLE IN")
 	}
 	if !severalQueues {
-		rows = base.WithoutColumn(rows, 1)
+		rows = base.WithoutColumn(rows, "QUEUE")
 	}
 
 	return c.PrintTable(rows)
@@ -246,7 +241,7 @@ func printMessage(c *base.CLI, m *api.Message, more ...[]string) error {
 
 	t = append(t, more...)
 	t.Add("body", base.Size(len(m.Body)))
-	if err := c.PrintTable(t); err != nil {
+	if err := c.PrintFacts(t); err != nil {
 		return err
 	}
 

@@ -15,11 +15,14 @@ import (
 )
 
 type receiveFlags struct {
-	limit            int
-	wait, visibility time.Duration
-	delete           bool
-	format           *base.Format
+	limit      int
+	wait       time.Duration
+	visibility time.Duration // queueVisibility for the queue's
+	delete     bool
+	format     *base.Format
 }
+
+const queueVisibility time.Duration = -1
 
 // NewReceive returns the command 'tendril receive'.
 func NewReceive(c *base.CLI) *cobra.Command {
@@ -41,16 +44,20 @@ line, which 'tendril send --ndjson' can send again.`,
 	w := target.AddQueueArgument(c, cmd, target.OnlyQueue)
 	cmd.Flags().IntVarP(&f.limit, "limit", "n", 1, "Maximum messages to receive.")
 	cmd.Flags().DurationVar(&f.wait, "wait", 0, "Maximum wait for a message (0s-20s).")
-	cmd.Flags().DurationVar(&f.visibility, "visibility-timeout", -1,
+	cmd.Flags().DurationVar(&f.visibility, "visibility-timeout", queueVisibility,
 		"Period in which the messages are hidden from other consumers, 0s to 12h (default: the queue's).")
 	cmd.Flags().Lookup("visibility-timeout").DefValue = ""
 	cmd.Flags().BoolVar(&f.delete, "delete", false, "Delete the messages after printing them.")
 	f.format = base.AddOutput(cmd)
 	return base.Changes(c, cmd, func(ctx context.Context, _ []string) (*base.Plan, error) {
-		if err := cmp.Or(base.CheckLimit(f.limit), f.check(cmd.Flags().Changed("visibility-timeout"))); err != nil {
+		if err := cmp.Or(base.CheckLimit(f.limit), f.check()); err != nil {
 			return nil, err
 		}
 		p, err := w.Find(ctx)
+		if err != nil {
+			return nil, err
+		}
+
 		action := "receive"
 		if f.delete {
 			action = "receive and delete"
@@ -59,15 +66,16 @@ line, which 'tendril send --ndjson' can send again.`,
 			text, err := p.CountText(ctx)
 			return []string{fmt.Sprintf("%s at most %s from queue %s, which holds %s", action, base.Plural(f.limit, "message"),
 				p.Name, text)}, err
-		}, func() error { return receiveMessages(ctx, c, p, f) }), err
+		}, func() error { return receiveMessages(ctx, c, p, f) }), nil
 	})
 }
 
-func (f *receiveFlags) check(visibility bool) error {
+func (f *receiveFlags) check() error {
+	v := f.visibility
 	switch {
 	case f.wait < 0 || f.wait > 20*time.Second || f.wait%time.Second != 0:
 		return base.Usagef("--wait %s is out of range", f.wait).Hint("use whole seconds from 0s to 20s")
-	case visibility && (f.visibility < 0 || f.visibility > queue.MaxVisibility || f.visibility%time.Second != 0):
+	case v != queueVisibility && (v < 0 || v > queue.MaxVisibility || v%time.Second != 0):
 		return base.Usagef("--visibility-timeout %s is out of range", f.visibility).
 			Hint("use whole seconds from 0s to 12h")
 	}
@@ -76,7 +84,7 @@ func (f *receiveFlags) check(visibility bool) error {
 
 func receiveMessages(ctx context.Context, c *base.CLI, p *target.Queue, f *receiveFlags) error {
 	req := api.ReceiveRequest{WaitSeconds: int(f.wait.Seconds())}
-	if f.visibility >= 0 {
+	if f.visibility != queueVisibility {
 		req.VisibilitySeconds = new(int(f.visibility.Seconds()))
 	}
 

@@ -43,34 +43,40 @@ queue. A copy has no reason.`,
 	cmd.Flags().StringVar(&to, "to", "", "Destination queue: a name, or on Amazon SQS a URL or ARN (default: the "+
 		"source queue).")
 	limit := addRate(cmd, "moved")
-	return changesDead(c, cmd, which, "moved", func(g *deadLetterQueue, messages string) string {
-		return "move " + messages + " from " + g.queue.Name + " to " + cmp.Or(to, "the source queue")
-	}, func(ctx context.Context, g *deadLetterQueue, selection *selection) (int, error) {
-		perSecond, supported := taskRate(*limit)
-		if supported && g.queue.Remote == nil && which.fitsTask() {
-			task, err := g.queue.Client.Redrive(ctx, g.queue.Name, to, perSecond, which.filter, 0)
-			if err != nil {
-				return 0, err
-			}
-			return followTask(ctx, c, &embeddedTask{queue: g.queue}, int(task.ToMove), "moved")
-		}
-
-		moved := 0
-		if supported && g.queue.Remote != nil && which.isEverything() && to == "" {
-			n, err := redriveOnSQS(ctx, c, g, perSecond)
-			if !errors.Is(err, errCopyRest) {
-				return n, err
-			}
-			moved = n
-		}
-
-		from := g.contents(which)
-		copied, err := g.process(ctx, from, selection, *limit, "moved",
-			func(ctx context.Context, messages []sourceMessage) (int, error) {
-				return from.redrive(ctx, messages, to)
-			})
-		return moved + copied, err
+	return changesDead(c, cmd, which, "moved", func(dlq *deadLetterQueue, messages string) string {
+		return "move " + messages + " from " + dlq.queue.Name + " to " + cmp.Or(to, "the source queue")
+	}, func(ctx context.Context, dlq *deadLetterQueue, selection *selection) (int, error) {
+		return dlq.redrive(ctx, selection, to, *limit)
 	})
+}
+
+// redrive uses a move task if it supports the selection, the rate and the destination.
+func (dlq *deadLetterQueue) redrive(ctx context.Context, selection *selection, to string, limit rate.Limit) (int, error) {
+	which := selection.selector
+	perSecond, supported := taskRate(limit)
+	if supported && dlq.queue.Remote == nil && which.fitsTask() {
+		task, err := dlq.queue.Client.Redrive(ctx, dlq.queue.Name, to, perSecond, which.filter, 0)
+		if err != nil {
+			return 0, err
+		}
+		return followTask(ctx, dlq.cli, &embeddedTask{queue: dlq.queue}, int(task.ToMove), "moved")
+	}
+
+	moved := 0
+	if supported && dlq.queue.Remote != nil && which.isEverything() && to == "" {
+		n, err := dlq.redriveOnSQS(ctx, perSecond)
+		if !errors.Is(err, errCopyRest) {
+			return n, err
+		}
+		moved = n
+	}
+
+	from := dlq.contents(which)
+	redrive := func(ctx context.Context, messages []sourceMessage) (int, error) {
+		return from.redrive(ctx, messages, to)
+	}
+	copied, err := dlq.process(ctx, from, selection, limit, "moved", redrive)
+	return moved + copied, err
 }
 
 func addRate(cmd *cobra.Command, done string) *rate.Limit {
@@ -95,36 +101,34 @@ func taskRate(limit rate.Limit) (perSecond int, supported bool) {
 	return perSecond, rate.Limit(perSecond) == limit && perSecond >= 1 && perSecond <= maxTaskRate
 }
 
-func deleteTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *selector, perSecond int,
-	yes bool) (int, error) {
+func (dlq *deadLetterQueue) deleteByTask(ctx context.Context, which *selector, perSecond int, yes bool) (int, error) {
 	sel := which.filter
-	sel.Through = g.newest
-	total, err := g.queue.Client.Count(ctx, g.queue.Name, sel, countTime)
+	sel.Through = dlq.newest
+	total, err := dlq.queue.Client.Count(ctx, dlq.queue.Name, sel, countTime)
 	if err != nil {
 		return 0, err
 	}
 
 	if total.N > 1 {
-		err := c.Confirm(fmt.Sprintf("delete %s from %s: %s", which.text(), g.queue.Name, base.Plural(int(total.N), "message")),
-			strconv.FormatInt(total.N, 10), "--yes", yes)
-		if err != nil {
+		act := fmt.Sprintf("delete %s from %s: %s", which.text(), dlq.queue.Name, base.Plural(int(total.N), "message"))
+		if err := dlq.cli.Confirm(act, strconv.FormatInt(total.N, 10), "--yes", yes); err != nil {
 			return 0, err
 		}
 	}
 
-	task, err := g.queue.Client.DeleteMatching(ctx, g.queue.Name, sel, perSecond, total.N)
+	task, err := dlq.queue.Client.DeleteMatching(ctx, dlq.queue.Name, sel, perSecond, total.N)
 	if err != nil {
 		return 0, err
 	}
-
-	return followTask(ctx, c, &embeddedTask{queue: g.queue}, int(task.ToMove), "deleted")
+	return followTask(ctx, dlq.cli, &embeddedTask{queue: dlq.queue}, int(task.ToMove), "deleted")
 }
 
 const countTime = 20 * time.Second
 
-// changesDead adds a change of dead letters to cmd. would describes the change of a queue's messages.
+// changesDead adds a change of dead letters to cmd. done is its past participle. would describes the change of a queue's
+// messages.
 func changesDead(c *base.CLI, cmd *cobra.Command, which *selector, done string,
-	would func(g *deadLetterQueue, messages string) string,
+	would func(dlq *deadLetterQueue, messages string) string,
 	do func(context.Context, *deadLetterQueue, *selection) (int, error)) *cobra.Command {
 	w := target.AddQueue(c, cmd, target.AllDeadLetters)
 	return base.Changes(c, cmd, func(ctx context.Context, args []string) (*base.Plan, error) {
@@ -143,7 +147,7 @@ func changesDead(c *base.CLI, cmd *cobra.Command, which *selector, done string,
 
 func selectDead(ctx context.Context, c *base.CLI, w *target.Flags, which *selector, args []string) (
 	deadLetterQueues, error) {
-	if err := which.selectIDs(args); err != nil {
+	if err := which.parse(args); err != nil {
 		return nil, err
 	}
 	dead, err := findDeadLetterQueues(ctx, c, w, which)
@@ -154,16 +158,16 @@ func selectDead(ctx context.Context, c *base.CLI, w *target.Flags, which *select
 }
 
 func (d deadLetterQueues) steps(ctx context.Context, which *selector,
-	would func(g *deadLetterQueue, messages string) string) (steps []string, err error) {
+	would func(dlq *deadLetterQueue, messages string) string) (steps []string, err error) {
 	if len(which.ids) > 0 {
 		return d.stepsOfIDs(ctx, which, would)
 	}
-	for _, g := range d {
-		count, err := g.countSelected(ctx, which)
+	for _, dlq := range d {
+		count, err := dlq.countSelected(ctx, which)
 		if err != nil {
 			return nil, err
 		}
-		steps = append(steps, would(g, which.text())+": "+count)
+		steps = append(steps, would(dlq, which.text())+": "+count)
 	}
 	return steps, nil
 }
@@ -171,19 +175,19 @@ func (d deadLetterQueues) steps(ctx context.Context, which *selector,
 // stepsOfIDs looks messages up in embedded queues, which come first. The others may be on Amazon SQS, where looking
 // them up would be a receive.
 func (d deadLetterQueues) stepsOfIDs(ctx context.Context, which *selector,
-	would func(g *deadLetterQueue, messages string) string) (steps []string, err error) {
+	would func(dlq *deadLetterQueue, messages string) string) (steps []string, err error) {
 	selection := which.begin()
-	for _, g := range d {
-		if g.queue.Remote == nil {
-			messages, err := collect(ctx, g.contents(which), selection)
+	for _, dlq := range d {
+		if dlq.queue.Remote == nil {
+			messages, err := collect(ctx, dlq.contents(which), selection)
 			if err != nil {
 				return nil, err
 			}
 			if len(messages) > 0 {
-				steps = append(steps, would(g, base.Plural(len(messages), "message")))
+				steps = append(steps, would(dlq, base.Plural(len(messages), "message")))
 			}
 		} else if n := len(selection.missing); n > 0 {
-			steps = append(steps, would(g, base.Plural(n, "message"))+", if found there: "+selection.missingIDs())
+			steps = append(steps, would(dlq, base.Plural(n, "message"))+", if found there: "+selection.missingIDs())
 		}
 	}
 
@@ -194,15 +198,15 @@ func (d deadLetterQueues) stepsOfIDs(ctx context.Context, which *selector,
 }
 
 // countSelected returns an estimate on Amazon SQS, because inspecting messages would be a receive.
-func (g *deadLetterQueue) countSelected(ctx context.Context, which *selector) (string, error) {
-	if g.queue.Remote != nil {
-		if n := which.expectedCount(g.count); n >= 0 {
+func (dlq *deadLetterQueue) countSelected(ctx context.Context, which *selector) (string, error) {
+	if dlq.queue.Remote != nil {
+		if n := which.expectedCount(dlq.count); n >= 0 {
 			return "about " + base.Plural(n, "message"), nil
 		}
-		return "some of about " + base.Plural(g.count, "message"), nil
+		return "some of about " + base.Plural(dlq.count, "message"), nil
 	}
 
-	total, err := g.queue.Client.Count(ctx, g.queue.Name, which.filter, countTime)
+	total, err := dlq.queue.Client.Count(ctx, dlq.queue.Name, which.filter, countTime)
 	text := base.Plural(int(total.N), "message")
 	switch {
 	case which.limit > 0 && int64(which.limit) < total.N:
@@ -228,19 +232,19 @@ func newDeadDelete(c *base.CLI) *cobra.Command {
 	addDeadFilter(cmd, which)
 	limit := addRate(cmd, "deleted")
 	yes := base.AddYes(cmd)
-	return changesDead(c, cmd, which, "deleted", func(g *deadLetterQueue, messages string) string {
-		return "delete " + messages + " from " + g.queue.Name
-	}, func(ctx context.Context, g *deadLetterQueue, selection *selection) (int, error) {
-		if perSecond, supported := taskRate(*limit); supported && g.queue.Remote == nil && which.fitsTask() {
-			return deleteTask(ctx, c, g, which, perSecond, *yes)
+	return changesDead(c, cmd, which, "deleted", func(dlq *deadLetterQueue, messages string) string {
+		return "delete " + messages + " from " + dlq.queue.Name
+	}, func(ctx context.Context, dlq *deadLetterQueue, selection *selection) (int, error) {
+		if perSecond, supported := taskRate(*limit); supported && dlq.queue.Remote == nil && which.fitsTask() {
+			return dlq.deleteByTask(ctx, which, perSecond, *yes)
 		}
 		if len(which.ids) == 0 {
-			if err := c.Confirm("delete "+which.text()+" from "+g.queue.Name, g.queue.Name, "--yes", *yes); err != nil {
+			if err := c.Confirm("delete "+which.text()+" from "+dlq.queue.Name, dlq.queue.Name, "--yes", *yes); err != nil {
 				return 0, err
 			}
 		}
-		from := g.contents(which)
-		return g.process(ctx, from, selection, *limit, "deleted", from.remove)
+		from := dlq.contents(which)
+		return dlq.process(ctx, from, selection, *limit, "deleted", from.remove)
 	})
 }
 
@@ -308,15 +312,15 @@ func (d deadLetterQueues) writeTo(ctx context.Context, to io.Writer, which *sele
 		return len(messages), nil
 	}
 
-	n, err := d.forEach(ctx, which, func(ctx context.Context, g *deadLetterQueue, s *selection) (int, error) {
-		return g.process(ctx, g.contents(which), s, rate.Inf, "exported", write)
+	n, err := d.forEach(ctx, which, func(ctx context.Context, dlq *deadLetterQueue, s *selection) (int, error) {
+		return dlq.process(ctx, dlq.contents(which), s, rate.Inf, "exported", write)
 	})
 	return n, errors.Join(err, base.Written(buffered.Flush()))
 }
 
-func (g *deadLetterQueue) process(ctx context.Context, from messageSource, selection *selection, limit rate.Limit,
+func (dlq *deadLetterQueue) process(ctx context.Context, from messageSource, selection *selection, limit rate.Limit,
 	what string, do func(context.Context, []sourceMessage) (int, error)) (n int, err error) {
-	bar := g.cli.Progress(selection.selector.expectedCount(g.count), what, true)
+	bar := dlq.cli.Progress(selection.selector.expectedCount(dlq.count), what, true)
 	defer func() { _ = bar.Finish() }()
 
 	batchSize := selection.selector.batchSize()

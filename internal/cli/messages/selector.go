@@ -21,7 +21,7 @@ type selector struct {
 	ids    []string
 	all    bool
 	filter api.Selection
-	// selectIDs adds these flags to filter.
+	// parse adds these flags to filter.
 	attribute, since, until string
 	limit                   int  // 0 means no limit
 	allUnlessNamed          bool // an empty selector selects all messages
@@ -96,7 +96,7 @@ func (p *selector) checkSupportedBy(q *target.Queue) error {
 	return nil
 }
 
-// matches ignores the reasons of embedded messages, which are filtered by the server.
+// matches ignores the reason of an embedded message, because the server filters by it.
 func (p *selector) matches(m *sourceMessage) bool {
 	f := &p.filter
 	embedded := m.receipt == ""
@@ -105,7 +105,8 @@ func (p *selector) matches(m *sourceMessage) bool {
 		(f.Reason == nil || embedded || *f.Reason == failureGroup(&m.Message))
 }
 
-func (p *selector) selectIDs(args []string) error {
+// parse reads the flags, and IDs from args. Exactly one of them must select messages.
+func (p *selector) parse(args []string) error {
 	p.ids = args
 	if err := p.parseFilter(); err != nil {
 		return err

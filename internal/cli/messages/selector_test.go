@@ -106,7 +106,7 @@ func TestSelectorIsChecked(t *testing.T) {
 		{selector{}, []string{"m1"}, ""},
 		{selector{all: true, filter: api.Selection{Match: "x"}, limit: 3}, nil, ""},
 	} {
-		err := base.Explained(c.selector.selectIDs(c.args))
+		err := base.Explained(c.selector.parse(c.args))
 		said := fmt.Sprint(err, base.HintsOf(err))
 		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(said, c.want) || base.ExitCode(err) != base.ExitUsage) {
 			t.Errorf("%+v %v: %v, want %q", c.selector, c.args, said, c.want)

@@ -55,7 +55,7 @@ func newDashboard(c *base.CLI) *cobra.Command {
 
 func newAlarmFile(c *base.CLI, name, short string, file func(*alarms.Set) (generate.File, error)) *cobra.Command {
 	f := &alarmFlags{}
-	cmd := newGenerator(c, name, short, &generateFlags{}, func(ctx context.Context, cmd *cobra.Command,
+	cmd := newGenerator(c, name, short, func(ctx context.Context, cmd *cobra.Command,
 		args []string) ([]generate.File, error) {
 		set, err := wantedAlarms(ctx, c, cmd, args, f)
 		if err != nil {
@@ -87,7 +87,7 @@ func wantedAlarms(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []s
 	if err != nil {
 		return nil, err
 	}
-	set, err := describeAlarmSet(ctx, c, &opts, f, region)
+	set, err := describeAlarmSet(ctx, &opts, f, region)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func wantedAlarms(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []s
 }
 
 func alarmRegion(ctx context.Context, cfg *config.Config) (string, error) {
-	cloudWatch, err := aws.OpenCloudWatch(ctx, &aws.Options{Region: setRegion(cfg)})
+	cloudWatch, err := aws.OpenCloudWatch(ctx, &aws.Options{Region: chosenRegion(cfg)})
 	if err == nil {
 		defer cloudWatch.Close()
 		return cloudWatch.Region(), nil
@@ -112,29 +112,26 @@ func alarmRegion(ctx context.Context, cfg *config.Config) (string, error) {
 	return "", err
 }
 
-func setRegion(cfg *config.Config) string {
+func chosenRegion(cfg *config.Config) string {
 	if cfg.IsSet("region") {
 		return cfg.Region
 	}
 	return ""
 }
 
-func describeAlarmSet(ctx context.Context, c *base.CLI, opts *environment.Options, f *alarmFlags,
-	region string) (*alarms.Set, error) {
+func describeAlarmSet(ctx context.Context, opts *environment.Options, f *alarmFlags, region string) (*alarms.Set, error) {
 	cfg := opts.Config
-	s := &alarms.Settings{Environment: cfg.Name, HealthName: cfg.EnvironmentName, Publishes: cfg.CloudWatch == config.On,
-		Interval: cfg.MetricsInterval, Periodic: opts.CronFile() != "", Region: region}
 	queues, err := alarmQueues(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-
-	s.Queues = queues
 	file, err := readAlarmFile(f.file, opts.Bundle, queues)
 	if err != nil {
 		return nil, err
 	}
 
+	s := &alarms.Settings{Environment: cfg.Name, HealthName: cfg.EnvironmentName, Publishes: cfg.CloudWatch == config.On,
+		Interval: cfg.MetricsInterval, Periodic: opts.CronFile() != "", Region: region, Queues: queues}
 	if b := opts.Bundle; b != nil {
 		file.AddBundle(b, s)
 		topic, found := b.Setting("aws:elasticbeanstalk:sns:topics", "Notification Topic ARN")
@@ -171,7 +168,7 @@ func readAlarmFile(path string, b *bundle.Bundle, queues []alarms.Queue) (*alarm
 func alarmQueues(ctx context.Context, cfg *config.Config) (all []alarms.Queue, err error) {
 	var sqs *aws.SQS
 	if cfg.AnyOnSQS() {
-		sqs, err = aws.OpenSQS(ctx, &aws.Options{Region: setRegion(cfg), Endpoint: cfg.EndpointURL})
+		sqs, err = aws.OpenSQS(ctx, &aws.Options{Region: chosenRegion(cfg), Endpoint: cfg.EndpointURL})
 		if err != nil {
 			return nil, err
 		}
@@ -209,7 +206,6 @@ func fillFromSQS(ctx context.Context, sqs *aws.SQS, reference string, q *alarms.
 		return base.Fail(base.ExitUnreachable, fmt.Errorf("looking up the dead-letter queue of %s: %w", found.Name(), err),
 			"allow these credentials sqs:GetQueueAttributes")
 	}
-
 	if err != nil {
 		return err
 	}

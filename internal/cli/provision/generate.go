@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"tendril/internal/aws"
-	"tendril/internal/bundle"
 	"tendril/internal/cli/base"
 	"tendril/internal/cli/generate"
 	"tendril/internal/config"
@@ -27,8 +26,8 @@ import (
 // NewGenerate returns the command 'tendril generate'.
 func NewGenerate(c *base.CLI) *cobra.Command {
 	return base.Family("generate", "Print deployment files: units, images, manifests, policies, alarms",
-		`Prints files for deploying and operating an environment. Give the same settings and arguments as
-to 'tendril up'. Settings that come from outside the app's folder become flags in the files, except
+		`Prints files for deploying and operating an environment. Use the same settings and arguments as
+for 'tendril up'. Settings that come from outside the app's folder become flags in the files, except
 secrets: the files only name the variables that hold them.`,
 		newSystemd(c), newDocker(c),
 		newManifest(c, "compose", "Print a Docker Compose file", generate.Compose),
@@ -37,20 +36,17 @@ secrets: the files only name the variables that hold them.`,
 		newIAM(c), newAlarms(c), newDashboard(c))
 }
 
-type generateFlags struct{ file, image, tendrilImage string }
-
-func newGenerator(c *base.CLI, name, short string, f *generateFlags,
+func newGenerator(c *base.CLI, name, short string,
 	make func(ctx context.Context, cmd *cobra.Command, args []string) ([]generate.File, error)) *cobra.Command {
 	cmd := &cobra.Command{Use: name + " [DIR|ZIP] [-- COMMAND ARGS...]", Short: short, Args: base.OneApp}
 	base.AddSettings(cmd)
-	cmd.Flags().StringVarP(&f.file, "file", "f", "",
-		"New file to write, or a folder (default: standard output).")
+	path := cmd.Flags().StringP("file", "f", "", "New file to write, or a folder (default: standard output).")
 	cmd.RunE = base.Verb(func(ctx context.Context, args []string) error {
 		made, err := make(ctx, cmd, args)
 		if err != nil {
 			return err
 		}
-		return placeFiles(c, made, f.file)
+		return placeFiles(c, made, *path)
 	})
 	return cmd
 }
@@ -114,10 +110,9 @@ func writeFile(c *base.CLI, path string, file generate.File) error {
 }
 
 func newManifest(c *base.CLI, name, short string, files func(*generate.Plan) []generate.File) *cobra.Command {
-	f := &generateFlags{}
-	cmd := newGenerator(c, name, short, f, func(_ context.Context, cmd *cobra.Command, args []string) ([]generate.File,
-		error) {
-		p, err := deploymentPlan(c, cmd, args, f)
+	var image, tendrilImage string
+	cmd := newGenerator(c, name, short, func(_ context.Context, cmd *cobra.Command, args []string) ([]generate.File, error) {
+		p, err := deploymentPlan(c, cmd, args)
 		if err != nil {
 			return nil, err
 		}
@@ -126,16 +121,14 @@ func newManifest(c *base.CLI, name, short string, files func(*generate.Plan) []g
 				Hint("name a queue on Amazon SQS with --queue-url, or add --backend sqs and --name")
 		}
 		p.Name = generate.Label(p.Name)
+		p.Image = cmp.Or(image, p.Name+":1")
+		p.TendrilImage = tendrilImage
 		return files(p), nil
 	})
-	addImages(c, cmd, f)
-	return cmd
-}
-
-func addImages(c *base.CLI, cmd *cobra.Command, f *generateFlags) {
-	cmd.Flags().StringVar(&f.image, "image", "", "Image of the app (default: NAME:1).")
-	cmd.Flags().StringVar(&f.tendrilImage, "tendril-image", "tendril:"+strings.TrimSuffix(c.Version, "-dev"),
+	cmd.Flags().StringVar(&image, "image", "", "Image of the app (default: NAME:1).")
+	cmd.Flags().StringVar(&tendrilImage, "tendril-image", "tendril:"+strings.TrimSuffix(c.Version, "-dev"),
 		"Image of tendril, built with deploy/docker/Dockerfile.")
+	return cmd
 }
 
 func newDocker(c *base.CLI) *cobra.Command {
@@ -145,11 +138,10 @@ func newDocker(c *base.CLI) *cobra.Command {
 }
 
 func newSystemd(c *base.CLI) *cobra.Command {
-	f := &generateFlags{}
 	var split bool
-	cmd := newGenerator(c, "systemd", "Print a systemd unit", f, func(_ context.Context, cmd *cobra.Command,
+	cmd := newGenerator(c, "systemd", "Print a systemd unit", func(_ context.Context, cmd *cobra.Command,
 		args []string) ([]generate.File, error) {
-		p, err := deploymentPlan(c, cmd, args, f)
+		p, err := deploymentPlan(c, cmd, args)
 		if err != nil {
 			return nil, err
 		}
@@ -165,7 +157,7 @@ func newSystemd(c *base.CLI) *cobra.Command {
 	return cmd
 }
 
-func deploymentPlan(c *base.CLI, cmd *cobra.Command, args []string, f *generateFlags) (*generate.Plan, error) {
+func deploymentPlan(c *base.CLI, cmd *cobra.Command, args []string) (*generate.Plan, error) {
 	opts, err := base.PrepareApp(c, cmd, args, c.OpenForInspection)
 	if err != nil {
 		return nil, err
@@ -173,8 +165,7 @@ func deploymentPlan(c *base.CLI, cmd *cobra.Command, args []string, f *generateF
 	c.PrintWarnings(opts.Config.Warnings...)
 
 	s := &opts.Config.Settings
-	p := &generate.Plan{Name: s.Name, App: s.AnyToOwnApp(), Command: opts.Command,
-		Image: cmp.Or(f.image, generate.Label(s.Name)+":1"), TendrilImage: f.tendrilImage, Embedded: s.AnyEmbedded(),
+	p := &generate.Plan{Name: s.Name, App: s.AnyToOwnApp(), Command: opts.Command, Embedded: s.AnyEmbedded(),
 		AWS: s.AnyOnSQS(), Region: s.Region, AppPort: s.Port, Account: accountOf(s), ShutdownTimeout: s.ShutdownTimeout,
 		AppGrace: s.AppGrace, AppReadyTimeout: s.AppReadyTimeout}
 	p.Runtime = runtimeOf(opts.Folder, p.App)
@@ -188,12 +179,13 @@ func addApp(p *generate.Plan, opts *environment.Options, args []string) {
 	case len(opts.Command) > 0:
 		p.AppCommand = strings.Join(opts.Command, " ")
 	case fromBundle:
-		p.AppCommand = bundleCommand(opts.Bundle)
+		web, _ := opts.Bundle.Web() // PrepareApp has checked it
+		p.AppCommand = web.Command
 	}
 
 	running := targetOf(&opts.Config.Settings)
 	switch {
-	case fromBundle && len(opts.Command) == 0 && isFile(args):
+	case fromBundle && len(opts.Command) == 0 && len(args) > 0 && base.IsArchive(args[0]):
 		p.Folder = "/srv/" + p.Name
 	case p.App:
 		p.Folder = opts.Folder
@@ -202,21 +194,6 @@ func addApp(p *generate.Plan, opts *environment.Options, args []string) {
 		p.Beside = true
 		p.AppPort = cmp.Or(port, 80)
 	}
-}
-
-func bundleCommand(b *bundle.Bundle) string {
-	if web, err := b.Web(); err == nil {
-		return web.Command
-	}
-	return b.Processes[0].Command
-}
-
-func isFile(args []string) bool {
-	if len(args) == 0 {
-		return false
-	}
-	info, err := os.Stat(args[0])
-	return err == nil && !info.IsDir()
 }
 
 func targetOf(s *config.Settings) *url.URL {
@@ -234,11 +211,11 @@ func accountOf(s *config.Settings) string {
 			return ref.Account
 		}
 	}
-	return "123456789012"
+	return "123456789012" // to be replaced by the user
 }
 
-var optionsInGeneratedFiles = []string{"config", "data-dir", "listen", "console", "console-insecure", "console-hosts", "pid-file",
-	"name"}
+// localOptions apply to this machine only; the files set their own where necessary.
+var localOptions = []string{"config", "data-dir", "listen", "console", "console-insecure", "console-hosts", "pid-file", "name"}
 
 func addArgs(c *base.CLI, p *generate.Plan, opts *environment.Options) error {
 	cfg := opts.Config
@@ -247,7 +224,7 @@ func addArgs(c *base.CLI, p *generate.Plan, opts *environment.Options) error {
 	for _, o := range config.Options() {
 		from := cfg.Origin(o.Name)
 		fromFile := from.Layer.String() == "file"
-		if slices.Contains(optionsInGeneratedFiles, o.Name) || from.Layer <= config.FromBundle || fromFile && fileInFolder {
+		if slices.Contains(localOptions, o.Name) || from.Layer <= config.FromBundle || fromFile && fileInFolder {
 			continue
 		}
 
@@ -304,9 +281,8 @@ func runtimeOf(folder string, app bool) generate.Runtime {
 }
 
 func newIAM(c *base.CLI) *cobra.Command {
-	f := &generateFlags{}
 	var role string
-	cmd := newGenerator(c, "iam", "Print the IAM policy of a role", f, func(_ context.Context, cmd *cobra.Command,
+	cmd := newGenerator(c, "iam", "Print the IAM policy of a role", func(_ context.Context, cmd *cobra.Command,
 		args []string) ([]generate.File, error) {
 		if role != RoleRun && role != RoleOperate {
 			return nil, base.Usagef("invalid --role %q", role).Hint("use run or operate")

@@ -130,9 +130,9 @@ func (t *termination) printResources() (doomed int, err error) {
 			action = "delete"
 		}
 		rows = append(rows, []string{action, r.Kind, r.Name, countText(r.Messages), r.Note})
-		if inFlight := int(target.InFlight(r.Attributes)); r.Owned && inFlight > 0 {
+		if n := target.Counts(r.Attributes).InFlight; r.Owned && n > 0 {
 			t.cli.PrintWarnings(yamlfile.Problem{Text: fmt.Sprintf("%s has %s in flight: stop the environment on "+
-				"every machine first", r.Name, base.Plural(inFlight, "message"))})
+				"every machine first", r.Name, base.Plural(int(n), "message"))})
 		}
 	}
 

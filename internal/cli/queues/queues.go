@@ -119,7 +119,7 @@ func printQueue(c *base.CLI, q api.Queue) error {
 		t.Add(name, q.Attributes[name])
 	}
 
-	return c.PrintTable(t)
+	return c.PrintFacts(t)
 }
 
 func ledgerText(q api.Queue) string {
@@ -135,10 +135,13 @@ func newQueuesPurge(c *base.CLI) *cobra.Command {
 	yes := base.AddYes(cmd)
 	return base.Changes(c, cmd, func(ctx context.Context, _ []string) (*base.Plan, error) {
 		p, err := w.Find(ctx)
+		if err != nil {
+			return nil, err
+		}
 		return base.PlanOf(func() ([]string, error) {
 			text, err := p.CountText(ctx)
 			return []string{"remove all messages of queue " + p.Name + ": " + text}, err
-		}, func() error { return purgeQueue(ctx, c, p, *yes) }), err
+		}, func() error { return purgeQueue(ctx, c, p, *yes) }), nil
 	})
 }
 
@@ -224,8 +227,9 @@ func changesReceiving(c *base.CLI, cmd *cobra.Command, request *api.Reason, verb
 			if done.Revision == 0 {
 				return nil
 			}
-			applied := func(_ *api.Instances, one *api.KnownInstance) (int64, error) { return one.Revision, nil }
-			return base.AwaitRevision(ctx, c, client, done.Revision, time.Minute, applied)
+			applied := func(_ *api.Instances, one *api.KnownInstance) bool { return one.Revision >= done.Revision }
+			neverFails := func(*api.Instances) error { return nil }
+			return base.AwaitRevision(ctx, c, client, time.Minute, applied, neverFails)
 		}), nil
 	})
 }

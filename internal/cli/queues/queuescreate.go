@@ -15,18 +15,18 @@ import (
 	"tendril/queue"
 )
 
-type newQueue struct {
+type wantedQueue struct {
 	name        string
 	attributes  map[string]string
 	deadLetter  string
-	byDefault   bool // an existing queue does not get the default dead-letter queue
+	byDefault   bool // the dead-letter queue is the default, which an existing queue does not get
 	maxReceives int
 }
 
 func newQueuesCreate(c *base.CLI) *cobra.Command {
 	var fifo, noDeadLetter bool
 	var attributes []string
-	n := &newQueue{}
+	n := &wantedQueue{}
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Create a queue",
@@ -71,7 +71,7 @@ period, 14 days. An existing queue keeps its redrive policy, unless you give --d
 	})
 }
 
-func (n *newQueue) complete(name string, fifo, noDeadLetter bool, attributes []string) (err error) {
+func (n *wantedQueue) complete(name string, fifo, noDeadLetter bool, attributes []string) (err error) {
 	if n.attributes, err = parseAttributes(attributes); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func withSuffix(name string, fifo bool) string {
 	return name
 }
 
-func (n *newQueue) deadLetterAttributes() map[string]string {
+func (n *wantedQueue) deadLetterAttributes() map[string]string {
 	attributes := map[string]string{"MessageRetentionPeriod": "1209600"} // 14 days, the maximum
 	if queue.IsFIFO(n.deadLetter) {
 		attributes["FifoQueue"] = "true"
@@ -130,7 +130,7 @@ func (n *newQueue) deadLetterAttributes() map[string]string {
 }
 
 // checkPolicy fails if current has another redrive policy. By default, an existing queue keeps its own.
-func (n *newQueue) checkPolicy(current *api.Queue) error {
+func (n *wantedQueue) checkPolicy(current *api.Queue) error {
 	isSame := current.DeadLetterQueue == n.deadLetter && current.MaxReceives == n.maxReceives
 	if n.byDefault || n.deadLetter == "" || isSame {
 		return nil
@@ -139,7 +139,7 @@ func (n *newQueue) checkPolicy(current *api.Queue) error {
 		Hint("leave out --dead-letter and --max-receives to keep it")
 }
 
-func createQueue(ctx context.Context, c *base.CLI, m *queueMaker, n *newQueue) (err error) {
+func createQueue(ctx context.Context, c *base.CLI, m *queueMaker, n *wantedQueue) (err error) {
 	keepsPolicy := false
 	if n.deadLetter != "" {
 		current, exists, err := m.find(ctx, n.name)
@@ -152,7 +152,7 @@ func createQueue(ctx context.Context, c *base.CLI, m *queueMaker, n *newQueue) (
 		keepsPolicy = exists && n.byDefault
 	}
 
-	created := ""
+	var created string
 	if keepsPolicy || n.deadLetter == "" {
 		created, err = m.create(ctx, n.name, n.attributes)
 	} else {
@@ -184,7 +184,7 @@ func openMaker(ctx context.Context, w *target.Flags) (*queueMaker, error) {
 	return &queueMaker{client, sqs}, err
 }
 
-func (m *queueMaker) createWithDeadLetterQueue(ctx context.Context, n *newQueue) (string, error) {
+func (m *queueMaker) createWithDeadLetterQueue(ctx context.Context, n *wantedQueue) (string, error) {
 	dead, existed, err := m.find(ctx, n.deadLetter)
 	if err == nil && !existed {
 		var created string
@@ -204,7 +204,7 @@ func (m *queueMaker) createWithDeadLetterQueue(ctx context.Context, n *newQueue)
 	return created, err
 }
 
-func (m *queueMaker) wouldCreate(ctx context.Context, n *newQueue) (steps []string, err error) {
+func (m *queueMaker) wouldCreate(ctx context.Context, n *wantedQueue) (steps []string, err error) {
 	current, exists, err := m.find(ctx, n.name)
 	if err != nil {
 		return nil, err

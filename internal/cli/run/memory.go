@@ -64,7 +64,8 @@ func limitMemory(hasApp bool) (budget int64, err error) {
 	return budget, nil
 }
 
-const startEnds = time.Second
+// startupTail is the time after which memory of the startup is unused.
+const startupTail = time.Second
 
 func returnFreeMemory() {
 	debug.FreeOSMemory()

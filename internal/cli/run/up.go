@@ -113,13 +113,7 @@ func runEnvironment(c *base.CLI, opts environment.Options) (err error) {
 	asText := cfg.LogFormat == config.LogText || cfg.LogFormat == config.LogSQSD || cfg.LogFormat == config.LogAuto && c.Tty
 	c.Buffer(asText)
 	log := newLogger(c, cfg, asText)
-	reportWarnings(c, asText, cfg.Warnings, func(w bundle.Problem) {
-		log.Warn("settings warning", attributesOf("config", w.String(), w.Hint)...)
-	})
-	ofBundle := append(base.BundleWarnings(opts.Bundle, environment.NotUsed(&opts)), opts.MissingPrograms()...)
-	reportWarnings(c, asText, ofBundle, func(w bundle.Problem) {
-		log.Warn("bundle warning", attributesOf("bundle", w.String(), w.Hint)...)
-	})
+	reportWarnings(c, log, asText, &opts)
 
 	forget, err := api.Announce(c.StateFolder(), cfg.DataDir)
 	if err != nil {
@@ -138,11 +132,9 @@ func runEnvironment(c *base.CLI, opts environment.Options) (err error) {
 			announced()
 		}
 		go releaseProgram() // release the pages of startup before messages need memory
-		time.AfterFunc(startEnds, func() { releaseMemory(draining) })
+		time.AfterFunc(startupTail, func() { releaseMemory(draining) })
 	}
 	opts.Logger = log
-	opts.AppEnv = c.Environ
-	opts.Version = c.Version
 	opts.Terminal = c.Tty
 	env := environment.New(opts)
 	signals := &signalHandler{env: env, log: log, drain: drain, stop: stop, second: make(chan syscall.Signal, 1)}
@@ -158,21 +150,26 @@ func runEnvironment(c *base.CLI, opts environment.Options) (err error) {
 	}
 }
 
-func reportWarnings(c *base.CLI, asText bool, warnings []bundle.Problem, log func(bundle.Problem)) {
-	warnings = c.NewWarnings(warnings)
+// reportWarnings prints or logs warnings that no earlier version has reported.
+func reportWarnings(c *base.CLI, log *logging.Logger, asText bool, opts *environment.Options) {
+	ofSettings := c.NewWarnings(opts.Config.Warnings)
+	ofBundle := c.NewWarnings(append(base.BundleWarnings(opts.Bundle, environment.NotUsed(opts)), opts.MissingPrograms()...))
 	if asText {
-		c.PrintWarnings(warnings...)
+		c.PrintWarnings(append(ofSettings, ofBundle...)...)
 		return
 	}
-	for _, w := range warnings {
-		log(w)
+	for _, w := range ofSettings {
+		log.Warn("settings warning", attributesOf("config", w)...)
+	}
+	for _, w := range ofBundle {
+		log.Warn("bundle warning", attributesOf("bundle", w)...)
 	}
 }
 
-func attributesOf(component, problem, hint string) []any {
-	attrs := []any{"component", component, "problem", problem}
-	if hint != "" {
-		attrs = append(attrs, "hint", hint)
+func attributesOf(component string, warning bundle.Problem) []any {
+	attrs := []any{"component", component, "problem", warning.String()}
+	if warning.Hint != "" {
+		attrs = append(attrs, "hint", warning.Hint)
 	}
 	return attrs
 }
@@ -206,22 +203,30 @@ func NewServe(c *base.CLI) *cobra.Command {
 
 	base.AddSettingsOf(cmd, func(o config.Option) bool { return o.Serve })
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, err := c.LoadSettings(cmd, nil)
+		cfg, err := loadServeSettings(c, cmd)
 		if err != nil {
 			return err
 		}
-		cfg.Backend = config.BackendEmbedded
-		opts := environment.Options{Config: cfg, QueuesOnly: true, Folder: base.FolderOf(nil), AppEnv: c.Environ}
+		opts := environment.Options{Config: cfg, QueuesOnly: true, Folder: base.FolderOf(nil), AppEnv: c.Environ,
+			Version: c.Version}
 		if c.Free, opts.Announced = opts.FreePorts(); len(c.Free) > 0 {
-			if opts.Config, err = c.LoadSettings(cmd, nil); err != nil {
+			if opts.Config, err = loadServeSettings(c, cmd); err != nil {
 				return err
 			}
-			opts.Config.Backend = config.BackendEmbedded
 		}
 		return runEnvironment(c, opts)
 	}
 
 	return cmd
+}
+
+func loadServeSettings(c *base.CLI, cmd *cobra.Command) (*config.Config, error) {
+	cfg, err := c.LoadSettings(cmd, nil)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Backend = config.BackendEmbedded
+	return cfg, nil
 }
 
 // sameSignal is the interval after a first SIGTERM or SIGINT in which a second one is ignored.
@@ -237,12 +242,12 @@ type signalHandler struct {
 	second      chan syscall.Signal // receives the second SIGTERM or SIGINT
 }
 
-// quietSignals pause and resume all queues. A terminal sends SIGTSTP for Ctrl-Z, and other daemons also use it to pause.
-var quietSignals = map[os.Signal]string{syscall.SIGUSR1: "USR1", syscall.SIGTSTP: "TSTP"}
+// pauseSignals pause or resume all queues. A terminal sends SIGTSTP for Ctrl-Z, and other daemons also use it to pause.
+var pauseSignals = map[os.Signal]string{syscall.SIGUSR1: "USR1", syscall.SIGTSTP: "TSTP"}
 
 func (h *signalHandler) watch() (unwatch func()) {
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, append(slices.Collect(maps.Keys(quietSignals)), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP,
+	signal.Notify(signals, append(slices.Collect(maps.Keys(pauseSignals)), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP,
 		syscall.SIGUSR2)...)
 	go func() {
 		for s := range signals {
@@ -258,8 +263,8 @@ func (h *signalHandler) watch() (unwatch func()) {
 
 func (h *signalHandler) handle(sig syscall.Signal) {
 	switch {
-	case quietSignals[sig] != "":
-		h.togglePause(quietSignals[sig])
+	case pauseSignals[sig] != "":
+		h.togglePause(pauseSignals[sig])
 	case sig == syscall.SIGHUP:
 		go h.reload() // it may take minutes
 	case sig == syscall.SIGUSR2:
@@ -287,14 +292,13 @@ func (h *signalHandler) reload() {
 }
 
 func (h *signalHandler) togglePause(name string) {
-	log := h.log
 	switch paused, err := h.env.Quiet("the signal " + name); {
 	case err != nil:
-		log.Warn("pause rejected", "component", "environment", "reason", name, "err", err)
+		h.log.Warn("pause rejected", "component", "environment", "reason", name, "err", err)
 	case paused:
-		event.Pause.Log(log.Logger, slog.LevelInfo, "all queues paused", "component", "environment", "reason", name,
+		event.Pause.Log(h.log.Logger, slog.LevelInfo, "all queues paused", "component", "environment", "reason", name,
 			"hint", "send the signal again, or type 'tendril queues resume'")
 	default:
-		log.Info("all queues resumed", "component", "environment", "reason", name)
+		h.log.Info("all queues resumed", "component", "environment", "reason", name)
 	}
 }

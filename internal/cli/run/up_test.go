@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tendril/internal/bundle"
 )
 
 func TestWarningsHaveAHintOrNone(t *testing.T) {
@@ -12,7 +14,7 @@ func TestWarningsHaveAHintOrNone(t *testing.T) {
 		"":        {"component", "config", "problem", "mind this"},
 		"do that": {"component", "config", "problem", "mind this", "hint", "do that"},
 	} {
-		if diff := cmp.Diff(want, attributesOf("config", "mind this", hint)); diff != "" {
+		if diff := cmp.Diff(want, attributesOf("config", bundle.Problem{Text: "mind this", Hint: hint})); diff != "" {
 			t.Errorf("%q: %s", hint, diff)
 		}
 	}

@@ -178,7 +178,7 @@ func dialReceiver(w *target.Flags, p *target.Queue) (*api.Client, error) {
 		works, p.Name).Hint("omit --wait, or add the --data-dir of the environment that receives from it")
 }
 
-func awaitOutcomes(ctx context.Context, c *base.CLI, watch *api.Client, o *batchSender, timeout time.Duration) error {
+func (o *batchSender) awaitOutcomes(ctx context.Context, watch *api.Client, timeout time.Duration) error {
 	var failed, running, unknown int
 	for _, id := range o.sent {
 		first, err := o.awaitOutcome(ctx, watch, id, timeout)
@@ -193,7 +193,7 @@ func awaitOutcomes(ctx context.Context, c *base.CLI, watch *api.Client, o *batch
 		case !d.Done():
 			failed++
 		}
-		if err := o.printFirstOutcome(ctx, c, watch, first); err != nil {
+		if err := o.printFirstOutcome(ctx, watch, first); err != nil {
 			return err
 		}
 	}
@@ -201,13 +201,13 @@ func awaitOutcomes(ctx context.Context, c *base.CLI, watch *api.Client, o *batch
 	return attemptsError(failed, running, unknown)
 }
 
-// answer is the full answer of the app, if it is stored.
 type firstOutcome struct {
 	delivery api.Delivery
-	answer   string
+	answer   string // the app's full answer, if it is stored
 	known    bool
 }
 
+// awaitOutcome prefers the worker's record of the first attempt to the attempts stored with the message.
 func (o *batchSender) awaitOutcome(ctx context.Context, watch *api.Client, id string, timeout time.Duration) (
 	firstOutcome, error) {
 	d, known, err := watch.Outcome(ctx, id, timeout)
@@ -242,14 +242,14 @@ func (o *batchSender) lastStoredAttempt(ctx context.Context, watch *api.Client, 
 	return last
 }
 
-func (o *batchSender) printFirstOutcome(ctx context.Context, c *base.CLI, watch *api.Client, first firstOutcome) error {
+func (o *batchSender) printFirstOutcome(ctx context.Context, watch *api.Client, first firstOutcome) error {
 	d := first.delivery
 	var x *api.Exchange
 	if o.verbose && first.known && d.Tried() {
 		recorded, err := watch.Exchange(ctx, d.MessageID)
 		switch {
 		case api.HasStatus(err, http.StatusNotFound):
-			c.PrintErrf("no request recorded for message %s: it went to a function, not to an app\n", d.MessageID)
+			o.c.PrintErrf("no request recorded for message %s: it went to a function, not to an app\n", d.MessageID)
 		case err != nil:
 			return err
 		default:
@@ -258,15 +258,15 @@ func (o *batchSender) printFirstOutcome(ctx context.Context, c *base.CLI, watch 
 	}
 
 	if x != nil && o.format == base.AsTable {
-		if err := PrintExchange(c, x); err != nil {
+		if err := PrintExchange(o.c, x); err != nil {
 			return err
 		}
 	}
-	if err := o.format.PrintEach(c, outcomeJSON{d, x}, d.MessageID, base.Plain(deliveryText(d))); err != nil {
+	if err := o.format.PrintEach(o.c, outcomeJSON{d, x}, d.MessageID, base.Plain(deliveryText(d))); err != nil {
 		return err
 	}
 	if o.format == base.AsTable && first.answer != d.Answer {
-		return PrintAnswer(c, first.answer)
+		return PrintAnswer(o.c, first.answer)
 	}
 	return nil
 }

@@ -69,8 +69,8 @@ func ReadLines[T any](r io.Reader, parse func(number int, text []byte) (T, error
 	}
 }
 
-// An object with the key "body" is a message in the format of 'tendril dead export'. Exported properties that cannot be
-// sent are ignored; unknown keys are errors. Any other JSON value is itself the body.
+// parseLine takes an object with the key "body" as a message in the format of 'tendril dead export', and any other JSON
+// value as the body. It ignores exported properties that cannot be sent; unknown keys are errors.
 func parseLine(text []byte) (queue.Outgoing, error) {
 	message, when, err := ParseMessage(text)
 	if err != nil {
@@ -161,27 +161,32 @@ func parseAttribute(text string) (queue.Attribute, error) {
 	}
 
 	a := queue.Attribute{Name: name, Type: kind, Value: value}
-	base, _, _ := strings.Cut(kind, ".")
-	switch {
+	switch dataType, _, _ := strings.Cut(kind, "."); {
 	case !found:
 		return refuse("no = between name and value")
 	case name == "":
 		return refuse("no name")
 	case value == "":
 		return refuse("empty value, which SQS rejects")
-	case base == "Number":
-		if _, ok := new(big.Float).SetString(value); !ok || strings.ContainsAny(value, "_xXpPiI") {
+	case dataType == "Number":
+		if !isDecimal(value) {
 			return refuse("%q is not a number", value)
 		}
-	case base == "Binary":
+	case dataType == "Binary":
 		data, err := base64.StdEncoding.DecodeString(value)
 		if err != nil {
 			return refuse("invalid base64 value")
 		}
 		a.Value = string(data)
-	case base != "String":
+	case dataType != "String":
 		return refuse("unknown type %q: use String, Number or Binary", kind)
 	}
 
 	return a, nil
+}
+
+// isDecimal rejects hexadecimal numbers, infinity and underscores, which SetString accepts.
+func isDecimal(text string) bool {
+	_, ok := new(big.Float).SetString(text)
+	return ok && !strings.ContainsAny(text, "_xXpPiI")
 }

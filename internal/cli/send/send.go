@@ -6,6 +6,7 @@ import (
 	"io"
 	"iter"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -89,7 +90,7 @@ a longer delay counts as sent when the delay ends: its age and retention start t
 	})
 }
 
-const recordingMargin = 10 * time.Second
+const recordingMargin = 10 * time.Second // for sending, before the wait
 
 func planSend(ctx context.Context, c *base.CLI, args []string, f *sendFlags) (*base.Plan, error) {
 	if f.verbose && !f.wait {
@@ -115,15 +116,14 @@ func planSend(ctx context.Context, c *base.CLI, args []string, f *sendFlags) (*b
 		return nil, err
 	}
 
-	o := &batchSender{c: c, to: p, format: *f.format, many: f.many(), wait: f.wait, bar: c.Progress(-1, "sent",
-		f.many())}
+	o := &batchSender{c: c, to: p, format: *f.format, many: f.many(), wait: f.wait, verbose: f.verbose,
+		bar: c.Progress(-1, "sent", f.many())}
 	var watch *api.Client
 	if f.wait {
 		if watch, err = dialReceiver(f.where, p); err != nil {
 			return nil, err
 		}
 		o.embedded = embeddedNames(watch, p)
-		o.verbose = f.verbose
 	}
 
 	messages, err := f.messages(args, input, template)
@@ -140,7 +140,7 @@ func planSend(ctx context.Context, c *base.CLI, args []string, f *sendFlags) (*b
 			}
 			err := o.send(ctx, messages)
 			if err == nil && watch != nil {
-				err = awaitOutcomes(ctx, c, watch, o, f.timeout)
+				err = o.awaitOutcomes(ctx, watch, f.timeout)
 			}
 			return err
 		}), nil
@@ -224,12 +224,12 @@ func parseAt(text string, now time.Time) (time.Time, error) {
 		if err != nil {
 			continue
 		}
-		day := now.Day()
-		at := time.Date(now.Year(), now.Month(), day, clock.Hour(), clock.Minute(), clock.Second(), 0, now.Location())
-		if !at.After(now) {
-			at = time.Date(now.Year(), now.Month(), day+1, clock.Hour(), clock.Minute(), clock.Second(), 0, now.Location())
+		for day := now.Day(); ; day++ {
+			at := time.Date(now.Year(), now.Month(), day, clock.Hour(), clock.Minute(), clock.Second(), 0, now.Location())
+			if at.After(now) {
+				return at, nil
+			}
 		}
-		return at, nil
 	}
 
 	return time.Time{}, base.Usagef("invalid --at %q", text).
@@ -248,6 +248,7 @@ func parseDelay(text string) (time.Duration, error) {
 	return delay, nil
 }
 
+// openInput returns nil if the body is an argument.
 func openInput(c *base.CLI, args []string, f *sendFlags) (io.ReadCloser, error) {
 	switch {
 	case len(args) == 1 && (f.file != "" || f.many()):
@@ -291,9 +292,8 @@ func withDefaults(lines iter.Seq2[line, error], template queue.Outgoing) iter.Se
 }
 
 func addDefaults(m *queue.Outgoing, template queue.Outgoing) {
-	own := queue.Message{Attributes: m.Attributes}
 	for _, a := range template.Attributes {
-		if own.Attribute(a.Name) == "" {
+		if !slices.ContainsFunc(m.Attributes, func(own queue.Attribute) bool { return own.Name == a.Name }) {
 			m.Attributes = append(m.Attributes, a)
 		}
 	}

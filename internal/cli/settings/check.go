@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -169,15 +170,10 @@ func (r *checkReport) checkPorts(opts *environment.Options) error {
 }
 
 func queueText(q *config.QueueSettings) string {
-	text := q.URL
-	if text == "" {
-		text = fmt.Sprintf("%s (%s)", q.Name, q.Backend)
-	}
-
+	text := cmp.Or(q.URL, fmt.Sprintf("%s (%s)", q.Name, q.Backend))
 	if q.Managed {
 		text = fmt.Sprintf("%s (%s, created with %s if missing)", q.Name, q.Backend, queue.DeadLetterName(q.Name))
 	}
-
 	if q.Weight > 0 {
 		text += fmt.Sprintf(", weight %d", q.Weight)
 	}
@@ -221,9 +217,13 @@ func scaledText(s *config.Settings) string {
 
 const shownTimes = 5
 
+// addTasks ignores an unreadable file, which Options.Validate reports.
 func (r *checkReport) addTasks(path string, now time.Time) {
+	if path == "" {
+		return
+	}
 	file, err := tasks.Read(path)
-	if path == "" || err != nil {
+	if err != nil {
 		return
 	}
 	r.warn(file.Warnings...)
@@ -309,7 +309,8 @@ func (r *checkReport) addMachineStep(s *machine.Step) {
 func (r *checkReport) addSettings(cfg *config.Config, b *bundle.Bundle) error {
 	for _, o := range config.Options() {
 		from := cfg.Origin(o.Name)
-		if from.Layer != config.FromBundle || from.Where == b.Dir || cfg.Idle(o.Name) {
+		isFolderName := from.Where == b.Dir
+		if from.Layer != config.FromBundle || isFolderName || cfg.Idle(o.Name) {
 			continue
 		}
 		e, err := cfg.Explain(o.Name)

@@ -50,9 +50,7 @@ of the settings file that a flag or a variable overrides.`,
 	}
 
 	cmd.Flags().BoolVar(&all, "all", false, "Also list options at their default.")
-	var names []string
 	base.Asks(c, cmd, func(ctx context.Context, client *api.Client, args []string) (api.Configuration, error) {
-		names = args
 		shown, err := client.Configuration(ctx)
 		if err != nil || len(args) == 0 {
 			return shown, err
@@ -61,7 +59,9 @@ of the settings file that a flag or a variable overrides.`,
 		shown.Queues = []api.ConfigQueue{}
 		return shown, err
 	}, base.ViewOf(
-		func(shown api.Configuration) error { return showConfiguration(c, &shown, all || len(names) > 0) },
+		func(shown api.Configuration) error {
+			return showConfiguration(c, &shown, all || cmd.Flags().NArg() > 0)
+		},
 		func(shown api.Configuration) []string {
 			return base.Named(func(o *api.ConfigOption) string { return o.Name })(shown.Options)
 		},
@@ -219,7 +219,7 @@ lower-precedence sources or the defaults. Shows the changed lines and asks for c
 	return changesSettings(c, cmd, func(arg string, set map[string]*string) error { set[arg] = nil; return nil })
 }
 
-// parse adds an argument to the options to set; nil removes one.
+// changesSettings adds a change of settings to cmd. parse adds an argument to the options to set; nil removes an option.
 func changesSettings(c *base.CLI, cmd *cobra.Command,
 	parse func(arg string, set map[string]*string) error) *cobra.Command {
 	var this bool
@@ -285,20 +285,21 @@ func awaitSettings(ctx context.Context, c *base.CLI, client *api.Client, revisio
 	if revision == 0 {
 		return nil
 	}
-	applied := func(all *api.Instances, one *api.KnownInstance) (int64, error) {
+	applied := func(all *api.Instances, one *api.KnownInstance) bool {
 		s := all.Shared
-		if s != nil && s.Revision > revision && s.RolledBack != "" {
-			return 0, base.Conflictf("the settings were rolled back on all instances: %s", base.Plain(s.RolledBack)).
-				Hint("correct the value, or set it with --this on the instances that accept it")
-		}
 		rollbackFollows := one.Rejected != "" || s != nil && one.SettingsRevision > s.Revision
 		batchExamined := s != nil && s.InBatches
-		if rollbackFollows || batchExamined {
-			return 0, nil
-		}
-		return one.SettingsRevision, nil
+		return one.SettingsRevision >= revision && !rollbackFollows && !batchExamined
 	}
-	return base.AwaitRevision(ctx, c, client, revision, settingsWait, applied)
+	rolledBack := func(all *api.Instances) error {
+		s := all.Shared
+		if s == nil || s.Revision <= revision || s.RolledBack == "" {
+			return nil
+		}
+		return base.Conflictf("the settings were rolled back on all instances: %s", base.Plain(s.RolledBack)).
+			Hint("correct the value, or set it with --this on the instances that accept it")
+	}
+	return base.AwaitRevision(ctx, c, client, settingsWait, applied, rolledBack)
 }
 
 func printPreview(c *base.CLI, p *api.SettingsPreview) {

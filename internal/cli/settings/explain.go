@@ -89,7 +89,11 @@ func explain(ctx context.Context, c *base.CLI, cmd *cobra.Command, dir string, a
 }
 
 func readSettings(ctx context.Context, c *base.CLI, cmd *cobra.Command, dir string) (*settings, error) {
-	d, err := inspect.AskRunning(ctx, c, cmd, nil)
+	given := ""
+	if dir != "" {
+		given = "--dir"
+	}
+	d, err := inspect.AskRunning(ctx, c, cmd, given)
 	if err != nil {
 		return nil, err
 	}
@@ -107,11 +111,13 @@ func readSettings(ctx context.Context, c *base.CLI, cmd *cobra.Command, dir stri
 
 func configuredSettings(c *base.CLI, cmd *cobra.Command, dir string) (*settings, error) {
 	if dir == "" {
-		here, err := base.CurrentFolder(c, cmd, nil)
+		isApp, err := base.IsAppHere(c, cmd, nil)
 		if err != nil {
 			return nil, err
 		}
-		dir = base.Argument(here)
+		if isApp {
+			dir = "."
+		}
 	}
 
 	s := &settings{}
@@ -197,12 +203,15 @@ func runningBundle(c *base.CLI, d *api.Description) *bundle.Bundle {
 }
 
 func explainOther(c *base.CLI, b *bundle.Bundle, name string) (*explanation, error) {
-	if b == nil || len(b.Named(name)) == 0 {
+	var settings []bundle.Setting
+	if b != nil {
+		settings = b.Named(name)
+	}
+	if len(settings) == 0 {
 		return nil, base.Fail(base.ExitNotFound, config.UnknownOption(name))
 	}
-	settings := b.Named(name)
 	last := settings[len(settings)-1]
-	o := explainedOption{DescribedOption: inForce(c, last), Help: bundledMeaning(last)}
+	o := explainedOption{DescribedOption: describedSetting(c, last), Help: bundledMeaning(last)}
 	return &explanation{o, []string{o.Name}, func() error {
 		explainBundled(c, settings)
 		return nil
@@ -215,7 +224,7 @@ func otherSettings(c *base.CLI, b *bundle.Bundle) (others []explainedOption) {
 	}
 	for _, s := range b.InForce() {
 		if o, found := config.Lookup(s.Option); !found || o.Namespace != s.Namespace {
-			others = append(others, explainedOption{DescribedOption: inForce(c, s)})
+			others = append(others, explainedOption{DescribedOption: describedSetting(c, s)})
 		}
 	}
 	return others
@@ -246,7 +255,7 @@ func bundledMeaning(s bundle.Setting) string {
 	return "A setting of the bundle; 'tendril check' shows its effect."
 }
 
-func inForce(c *base.CLI, s bundle.Setting) api.DescribedOption {
+func describedSetting(c *base.CLI, s bundle.Setting) api.DescribedOption {
 	value, from := settingInForce(c, s)
 	return api.DescribedOption{Name: s.Option,
 		OptionValue: api.OptionValue{Value: value, Layer: config.FromBundle.String(), Where: from}}

@@ -86,15 +86,13 @@ func (g *getConfigCommand) command(use, short string, options ...string) *cobra.
 
 // ask includes inherited variables in the answer for a process of an environment.
 func (g *getConfigCommand) ask(cmd *cobra.Command, command string, path []string) (any, error) {
-	file := g.cli.Env(getconfig.FileVariable)
-	dir := ""
+	file, dir := g.cli.Env(getconfig.FileVariable), ""
 	if file == "" || cmd.Flags().Changed("data-dir") {
-		chosen, err := g.cli.DataDir(cmd)
-		if err != nil {
+		file = ""
+		var err error
+		if dir, err = g.cli.DataDir(cmd); err != nil {
 			return nil, err
 		}
-		file = ""
-		dir = chosen
 	}
 
 	facts, err := getconfig.Open(file, dir)

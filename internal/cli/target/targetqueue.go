@@ -17,7 +17,7 @@ import (
 	"tendril/queue"
 )
 
-// Queue is a queue in a running environment or on Amazon SQS. Exactly one of Client and Remote is set.
+// Queue is a queue in a running environment or on Amazon SQS. Either Client is set, or Sqs and Remote are.
 type Queue struct {
 	Name   string
 	Client *api.Client
@@ -146,8 +146,9 @@ func NamesOf(queues []*Queue) []string {
 	return base.Named(func(p **Queue) string { return (*p).Name })(queues)
 }
 
-// Find finds a queue by name in the running environment, or on Amazon SQS by URL, by ARN or, with --backend sqs, by
-// name. The default is the only queue that the running environment receives from.
+// Find finds a queue by name, URL or ARN. A name means a queue of the running environment, or with --backend sqs a queue
+// on Amazon SQS. A URL or ARN means a queue on Amazon SQS, unless it is the running environment's. The default is the
+// only queue that the running environment receives from.
 func (w *Flags) Find(ctx context.Context) (*Queue, error) {
 	if err := w.check(); err != nil {
 		return nil, err
@@ -234,12 +235,8 @@ func (w *Flags) OpenServer(ctx context.Context) (client *api.Client, sqs *aws.SQ
 }
 
 func (w *Flags) severalQueues(i *api.Instance) error {
-	command := w.CommandPath() + " "
-	if w.cmd.Flags().Lookup("queue") != nil {
-		command += "--queue "
-	}
 	return base.Usagef("environment %q uses several queues: %s", i.Environment, QueueNames(i, "")).
-		Hint("name one: " + command + i.Queues[0].Name)
+		Hint("name one: " + w.CommandPath() + " --queue " + i.Queues[0].Name)
 }
 
 func (w *Flags) check() error {
@@ -357,12 +354,7 @@ func (p *Queue) Describe(ctx context.Context) (api.Queue, error) {
 
 	attributes, err := p.Remote.Attributes(ctx)
 	q := api.Queue{Name: p.Name, URL: p.Remote.URL(), ARN: attributes["QueueArn"], FIFO: p.Remote.FIFO(),
-		Attributes: attributes}
-	counts := &q.Ledger
-	counts.Visible = count(attributes, "ApproximateNumberOfMessages")
-	counts.Delayed = count(attributes, "ApproximateNumberOfMessagesDelayed")
-	counts.InFlight = InFlight(attributes)
-	counts.Live = counts.Visible + counts.Delayed + counts.InFlight
+		Attributes: attributes, Ledger: Counts(attributes)}
 	q.DeadLetterQueue, q.MaxReceives = queue.ParseRedrivePolicy(attributes["RedrivePolicy"])
 	return q, err
 }
@@ -377,14 +369,16 @@ func (p *Queue) CountText(ctx context.Context) (string, error) {
 	return text, err
 }
 
-// InFlight returns the number of messages in flight in the attributes of an SQS queue.
-func InFlight(attributes map[string]string) int64 {
-	return count(attributes, "ApproximateNumberOfMessagesNotVisible")
-}
-
-func count(attributes map[string]string, name string) int64 {
-	n, _ := strconv.ParseInt(attributes[name], 10, 64)
-	return n
+// Counts returns the numbers of visible, delayed, in-flight and live messages in the attributes of an SQS queue.
+func Counts(attributes map[string]string) queue.Ledger {
+	count := func(name string) int64 {
+		n, _ := strconv.ParseInt(attributes[name], 10, 64) // 0 if absent
+		return n
+	}
+	l := queue.Ledger{Visible: count("ApproximateNumberOfMessages"), Delayed: count("ApproximateNumberOfMessagesDelayed"),
+		InFlight: count("ApproximateNumberOfMessagesNotVisible")}
+	l.Live = l.Visible + l.Delayed + l.InFlight
+	return l
 }
 
 // Receive receives messages from the queue.

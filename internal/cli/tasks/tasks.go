@@ -12,6 +12,7 @@ import (
 
 	"tendril/api"
 	"tendril/internal/cli/base"
+	"tendril/internal/host/terminal"
 )
 
 // NewTasks returns the command 'tendril tasks'.
@@ -72,9 +73,8 @@ func newTasksPause(c *base.CLI) *cobra.Command {
 		if err := client.PauseTask(ctx, name, reason); err != nil {
 			return err
 		}
-		plain := base.Plain(name)
 		return f.PrintDone(c, api.TaskPaused{Task: name, Paused: true}, name,
-			"task "+plain+" is paused; 'tendril tasks resume "+plain+"' resumes it")
+			"task "+base.Plain(name)+" is paused; 'tendril tasks resume "+terminal.ShellWord(name)+"' resumes it")
 	})
 }
 
@@ -93,7 +93,7 @@ func newTasksResume(c *base.CLI) *cobra.Command {
 	})
 }
 
-// would is a format string for the task's name.
+// changesTask adds a change of a task to cmd. would is a format string for the task's name.
 func changesTask(c *base.CLI, cmd *cobra.Command, would string,
 	do func(context.Context, *api.Client, string, base.Format) error) *cobra.Command {
 	f := base.AddOutput(cmd)
@@ -119,7 +119,7 @@ by other instances and processed by its app.`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	cmd.Flags().IntVarP(&limit, "limit", "n", limit, "Maximum runs to show (1-1000).")
-	cmd.PreRunE = func(*cobra.Command, []string) error { return base.CheckShown(limit) }
+	cmd.PreRunE = func(*cobra.Command, []string) error { return base.CheckConsoleLimit(limit) }
 	base.Asks(c, cmd, func(ctx context.Context, client *api.Client, args []string) ([]api.TaskRun, error) {
 		return client.TaskHistory(ctx, base.Argument(args), limit)
 	}, runList.View(c))
@@ -144,11 +144,22 @@ var List = base.List[api.Task]{
 
 func noteText(t *api.Task) string {
 	var notes base.Words
-	notes.Add(base.PausedText(t.Paused, t.PauseText()))
+	notes.Add(pauseNote(t))
 	notes.AddIf(t.Failing > 0, "ENQUEUEING FAILS, "+base.Plural(t.Failing, "time")+" in a row")
 	notes.AddIf(t.FailedRuns > 1, "FAILING, "+base.Plural(t.FailedRuns, "run")+" in a row")
 	notes.Add(base.Plain(t.Problem))
 	return notes.Join("; ")
+}
+
+func pauseNote(t *api.Task) string {
+	switch reason := t.PauseText(); {
+	case !t.Paused:
+		return ""
+	case reason == "":
+		return "PAUSED"
+	default:
+		return "PAUSED: " + base.Plain(reason)
+	}
 }
 
 func runText(r *api.TaskRun) string {

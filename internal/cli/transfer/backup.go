@@ -37,6 +37,9 @@ queues, tokens and versions of the app are not included: see docs/backup.md.`,
 			return nil, base.Usagef("cannot write %s: its folder does not exist", args[0]).Hint("create the folder, or use another one")
 		}
 		dir, err := c.DataDir(cmd)
+		if err != nil {
+			return nil, err
+		}
 		would := base.Step("write the embedded queues in %s to %s", dir, args[0])
 		return base.PlanOf(would, func() error {
 			queues, err := broker.Backup(dir, args[0])
@@ -50,7 +53,7 @@ queues, tokens and versions of the app are not included: see docs/backup.md.`,
 			}
 			reportCopied(c, queues, "wrote", "to "+args[0])
 			return nil
-		}), err
+		}), nil
 	})
 }
 
@@ -72,6 +75,9 @@ Messages sent after the backup are lost, and messages processed after it are pro
 	cmd.Flags().BoolVar(&replace, "replace", false, "Replace the queues in the data directory.")
 	return base.Changes(c, cmd, func(_ context.Context, args []string) (*base.Plan, error) {
 		dir, err := c.DataDir(cmd)
+		if err != nil {
+			return nil, err
+		}
 		would := base.Step("restore the queues of %s to %s", args[0], dir)
 		return base.PlanOf(would, func() error {
 			queues, err := broker.Restore(args[0], dir, replace)
@@ -86,7 +92,7 @@ Messages sent after the backup are lost, and messages processed after it are pro
 			}
 			reportCopied(c, queues, "restored", "into "+dir)
 			return nil
-		}), err
+		}), nil
 	})
 }
 

@@ -157,7 +157,7 @@ type planned struct {
 	Notes      []string          `json:"notes,omitempty"`
 
 	maxReceives int
-	from, to    queueEnd
+	from, to    queueEnd // to is nil until the queue exists on Amazon SQS
 	tags        map[string]string
 }
 
@@ -171,7 +171,7 @@ type migration struct {
 	sqs   *aws.SQS
 	dir   string
 	toSQS bool
-	arns  string // prefix of ARNs on Amazon SQS; "" until known
+	arns  string // prefix of ARNs at the destination Amazon SQS; "" until a queue is known there
 	all   []*planned
 }
 
@@ -230,38 +230,48 @@ func (p *migration) names(ctx context.Context, names []string) ([]string, error)
 
 func (p *migration) planQueue(ctx context.Context, reference string) (*planned, error) {
 	q := &planned{Queue: nameOf(reference), Target: "Amazon SQS"}
-	embedded := &embeddedEnd{b: p.b, name: q.Queue, arnOf: p.arnOf}
+	var err error
 	if p.toSQS {
-		reference = q.Queue
-	}
-	found, err := p.sqs.Queue(ctx, reference)
-	remote := &sqsEnd{found}
-	switch {
-	case p.toSQS && errors.Is(err, queue.ErrNoQueue):
-		q.from = embedded
-	case err != nil:
-		return nil, err
-	case p.toSQS:
-		q.from, q.to = embedded, remote
-	default:
-		q.from, q.to = remote, embedded
-	}
-	if q.to != nil {
-		q.Target = q.to.URL()
-	}
-
-	if err := q.readSource(ctx); err != nil {
-		return nil, err
-	}
-	if p.toSQS {
-		q.tags, err = p.b.Tags(q.Queue)
+		err = p.openToSQS(ctx, q)
 	} else {
-		q.tags, err = found.Tags(ctx)
+		err = p.openFromSQS(ctx, q, reference)
 	}
 	if err != nil {
 		return nil, err
 	}
+
+	if q.to != nil {
+		q.Target = q.to.URL()
+	}
+	if err := q.readSource(ctx); err != nil {
+		return nil, err
+	}
 	return q, p.readDestination(ctx, q)
+}
+
+// openToSQS leaves q.to nil if the queue does not exist there.
+func (p *migration) openToSQS(ctx context.Context, q *planned) (err error) {
+	q.from = &embeddedEnd{b: p.b, name: q.Queue, arnOf: p.arnOf}
+	if q.tags, err = p.b.Tags(q.Queue); err != nil {
+		return err
+	}
+	found, err := p.sqs.Queue(ctx, q.Queue)
+	if errors.Is(err, queue.ErrNoQueue) {
+		return nil
+	}
+	q.to = &sqsEnd{found}
+	return err
+}
+
+func (p *migration) openFromSQS(ctx context.Context, q *planned, reference string) error {
+	found, err := p.sqs.Queue(ctx, reference)
+	if err != nil {
+		return err
+	}
+	q.from = &sqsEnd{found}
+	q.to = &embeddedEnd{b: p.b, name: q.Queue}
+	q.tags, err = found.Tags(ctx)
+	return err
 }
 
 func (q *planned) readSource(ctx context.Context) error {
@@ -302,10 +312,13 @@ func (p *migration) readDestination(ctx context.Context, q *planned) error {
 	}
 
 	if p.toSQS {
-		p.arns = strings.TrimSuffix(has["QueueArn"], q.Queue)
+		p.learnARNs(has, q.Queue)
 	}
-
 	return nil
+}
+
+func (p *migration) learnARNs(attributes map[string]string, queueName string) {
+	p.arns = strings.TrimSuffix(attributes["QueueArn"], queueName)
 }
 
 func (p *migration) arnOf(name string) string { return p.arns + name }
@@ -414,7 +427,7 @@ func (p *migration) create(ctx context.Context, q *planned) error {
 	}
 	q.to = &sqsEnd{created}
 	has, err := created.Attributes(ctx)
-	p.arns = strings.TrimSuffix(has["QueueArn"], q.Queue)
+	p.learnARNs(has, q.Queue)
 	return err
 }
 

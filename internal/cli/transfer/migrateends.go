@@ -167,6 +167,7 @@ func (e *sqsEnd) Delete(ctx context.Context, items []migrate.Item) []error {
 }
 
 func (e *sqsEnd) Count(ctx context.Context) (migrate.Count, error) {
-	q, err := (&target.Queue{Remote: e.Queue}).Describe(ctx)
-	return liveCounts(&q.Ledger), err
+	attributes, err := e.Attributes(ctx)
+	l := target.Counts(attributes)
+	return liveCounts(&l), err
 }

@@ -16,16 +16,17 @@ type migrateWatch struct {
 	c    *base.CLI
 	name string
 
-	mu   sync.Mutex
-	bar  *progressbar.ProgressBar
-	next time.Time
-	said string
+	mu       sync.Mutex
+	bar      *progressbar.ProgressBar
+	nextLine time.Time
+	lastWait string // last line about waiting
 }
 
-const progressEvery = 10 * time.Second
+const lineInterval = 10 * time.Second
 
 func newMigrateWatch(c *base.CLI, name string, total int) *migrateWatch {
-	return &migrateWatch{c: c, name: name, bar: c.Progress(max(total, 1), name, true), next: time.Now().Add(progressEvery)}
+	return &migrateWatch{c: c, name: name, bar: c.Progress(max(total, 1), name, true),
+		nextLine: time.Now().Add(lineInterval)}
 }
 
 func (w *migrateWatch) progress(sent, total int) {
@@ -35,8 +36,9 @@ func (w *migrateWatch) progress(sent, total int) {
 		w.bar.ChangeMax(total)
 	}
 	_ = w.bar.Set(min(sent, w.bar.GetMax()))
-	if now := time.Now(); w.bar.String() == "" && now.After(w.next) {
-		w.next = now.Add(progressEvery)
+	isHidden := w.bar.String() == ""
+	if now := time.Now(); isHidden && now.After(w.nextLine) {
+		w.nextLine = now.Add(lineInterval)
 		w.c.PrintErrf("%s: %d of %d messages sent\n", w.name, sent, total)
 	}
 }
@@ -46,8 +48,8 @@ func (w *migrateWatch) waiting(left migrate.Count) {
 	defer w.mu.Unlock()
 	line := fmt.Sprintf("%s: waiting for messages that are in flight (%d) or delayed (%d)", w.name, left.InFlight,
 		left.Delayed)
-	if line != w.said && left.InFlight+left.Delayed > 0 {
-		w.said = line
+	if line != w.lastWait && left.InFlight+left.Delayed > 0 {
+		w.lastWait = line
 		w.c.PrintErrln(line)
 	}
 }
