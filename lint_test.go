@@ -94,7 +94,7 @@ var packages = []packageRule{
 	{"internal/aws", "Package aws contains the clients for AWS, which no other package calls.",
 		[]string{"queue", "internal/host/connpool", "internal/registry", "internal/sqsapi/sqswire"}},
 	{"internal/cloud", "Package cloud creates, lists and deletes an environment's AWS resources.",
-		[]string{"queue", "internal/aws", "internal/config", "internal/cron/periodic"}},
+		[]string{"queue", "internal/aws", "internal/config", "internal/cron/periodic", "internal/observe/telemetry"}},
 	{"internal/observe/doctor", "Package doctor turns facts about an environment and its machine into findings with remedies.",
 		[]string{"queue"}},
 	{"internal/migrate", "Package migrate moves all messages of a queue to another and accounts for each.",

@@ -129,7 +129,7 @@ func (i *Inventory) Plan(ctx context.Context) ([]Resource, error) {
 // owned or has lost its tag. For a missing resource, it is queue.ErrNoQueue or has the code
 // queue.CodeResourceNotFound.
 func (i *Inventory) Delete(ctx context.Context, r *Resource) error {
-	tags, remove, err := i.readTags(ctx, r)
+	tags, remove, err := i.prepareDelete(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -139,8 +139,8 @@ func (i *Inventory) Delete(ctx context.Context, r *Resource) error {
 	return remove(ctx)
 }
 
-// readTags also returns the resource's delete operation.
-func (i *Inventory) readTags(ctx context.Context, r *Resource) (tags map[string]string, remove func(context.Context) error, err error) {
+func (i *Inventory) prepareDelete(ctx context.Context, r *Resource) (tags map[string]string,
+	remove func(context.Context) error, err error) {
 	if r.Kind == kindTable {
 		info, err := i.table.Describe(ctx)
 		return info.Tags, i.table.Delete, err

@@ -8,6 +8,7 @@ import (
 
 	"tendril/internal/aws"
 	"tendril/internal/config"
+	"tendril/internal/observe/telemetry"
 	"tendril/queue"
 )
 
@@ -82,9 +83,9 @@ func (p *policyMaker) allowRunning(use *Use) {
 	p.allowScaling()
 
 	if s.CloudWatch == config.On {
-		p.allowPublishing("Workerless-" + s.Name)
+		p.allowPublishing(telemetry.NamespacePrefix + s.Name)
 		if s.EnvironmentName != "" {
-			p.allowPublishing("ElasticBeanstalk/SQSD")
+			p.allowPublishing(telemetry.HealthNamespace)
 		}
 	}
 

@@ -108,8 +108,11 @@ func (e *ensurer) createOrUpdate(ctx context.Context, q *aws.Queue, name string,
 
 	// Another instance with different settings created the queue first.
 	found, err := e.findOwned(ctx, name)
-	if found == nil {
-		return nil, errors.Join(fmt.Errorf("creating the queue %s: it exists, but was not found", name), err)
+	switch {
+	case err != nil:
+		return nil, err
+	case found == nil:
+		return nil, fmt.Errorf("creating the queue %s: it exists, but was not found", name)
 	}
 	return found, e.update(ctx, found, name, attributes)
 }

@@ -67,15 +67,13 @@ func (i *Inventory) listConfigured(ctx context.Context) (all []Resource, err err
 		if err != nil {
 			return all, err
 		}
-		if deadLetters != nil {
-			all = appendNew(all, deadLetters)
-		}
+		all = appendNew(all, deadLetters)
 	}
 	return all, nil
 }
 
 func appendNew(all []Resource, r *Resource) []Resource {
-	if slices.ContainsFunc(all, func(other Resource) bool { return other.URL == r.URL }) {
+	if r == nil || slices.ContainsFunc(all, func(other Resource) bool { return other.URL == r.URL }) {
 		return all
 	}
 	return append(all, *r)

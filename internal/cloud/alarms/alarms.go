@@ -224,15 +224,7 @@ func (d *describer) describeDeliveries(q *Queue) {
 const notPublished = "no metrics are sent to CloudWatch: set --cloudwatch on"
 
 func (d *describer) describeEnvironment() {
-	why := ""
-	switch {
-	case !d.Publishes:
-		why = notPublished
-	case d.HealthName == "":
-		why = "the status of the environment is not sent to CloudWatch: set --environment-name"
-	}
-
-	if why != "" {
+	if why := d.whyNoHealthMetrics(); why != "" {
 		d.omit(healthKind, nil, why)
 		if d.Periodic {
 			d.omit(leaderKind, nil, why)
@@ -258,6 +250,16 @@ func (d *describer) describeEnvironment() {
 		Dimensions: dimension("EnvironmentName", d.HealthName), Statistic: "Maximum", Comparison: below, Threshold: 1,
 		Period: period, EvaluationPeriods: max(1, 600/period), MissingData: breaching,
 	})
+}
+
+func (d *describer) whyNoHealthMetrics() string {
+	switch {
+	case !d.Publishes:
+		return notPublished
+	case d.HealthName == "":
+		return "the status of the environment is not sent to CloudWatch: set --environment-name"
+	}
+	return ""
 }
 
 // period returns a multiple of 60 seconds that covers at least one sample.

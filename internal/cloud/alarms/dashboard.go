@@ -18,8 +18,8 @@ type widget struct {
 }
 
 const (
-	half, graphHeight = 12, 6
-	period            = 60 // in seconds
+	graphWidth, graphHeight = 12, 6
+	graphPeriod             = 60 // seconds
 )
 
 func dashboardBody(s *Settings) string {
@@ -54,9 +54,9 @@ type dashboardMaker struct {
 func (d *dashboardMaker) addGraph(title, stat string, metrics ...[]any) {
 	graphs := len(d.widgets) - 1
 	d.widgets = append(d.widgets, widget{
-		Type: "metric", X: graphs % 2 * half, Y: 1 + graphs/2*graphHeight, Width: half, Height: graphHeight,
+		Type: "metric", X: graphs % 2 * graphWidth, Y: 1 + graphs/2*graphHeight, Width: graphWidth, Height: graphHeight,
 		Properties: map[string]any{"title": title, "metrics": metrics, "region": d.settings.Region, "stat": stat,
-			"period": period, "view": "timeSeries", "yAxis": map[string]any{"left": map[string]any{"min": 0}}},
+			"period": graphPeriod, "view": "timeSeries", "yAxis": map[string]any{"left": map[string]any{"min": 0}}},
 	})
 }
 

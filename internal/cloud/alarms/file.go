@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -219,7 +220,7 @@ func (r *fileReader) readProperty(c *change, p yamlfile.Pair) {
 	switch p.Key {
 	case "threshold":
 		v, err := strconv.ParseFloat(p.Value.Text, 64)
-		if p.Value.Kind != yamlfile.Scalar || err != nil || v-v != 0 {
+		if p.Value.Kind != yamlfile.Scalar || err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
 			r.refuse(p.Line, "threshold is not a number", "write a number such as 600 or 0.15")
 			return
 		}

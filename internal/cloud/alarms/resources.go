@@ -11,8 +11,8 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// Elastic Beanstalk creates resources with these names. Source: AWS Elastic Beanstalk Developer Guide, "Modifying the
-// resources that Elastic Beanstalk creates for your environment".
+// Source: AWS Elastic Beanstalk Developer Guide, "Modifying the resources that Elastic Beanstalk creates for your
+// environment".
 const (
 	workerQueue     = "AWSEBWorkerQueue"
 	deadLetterQueue = "AWSEBWorkerDeadLetterQueue"
@@ -239,12 +239,14 @@ func (c *resourceReader) resolve(name, attribute string) (string, bool) {
 	if i := slices.IndexFunc(c.settings.Queues, func(q Queue) bool { return q.OnSQS }); i >= 0 {
 		own = c.settings.Queues[i]
 	}
-	values := map[string]string{
-		workerQueue + ".": own.URL, workerQueue + ".QueueName": own.Name, workerQueue + ".Arn": own.ARN,
-		deadLetterQueue + ".QueueName": own.DeadLetter,
-		"AWS::Region.":                 c.settings.Region,
-		"AWSEBEnvironmentName.":        cmp.Or(c.settings.HealthName, c.settings.Environment),
+	values := map[[2]string]string{
+		{workerQueue, ""}:              own.URL,
+		{workerQueue, "QueueName"}:     own.Name,
+		{workerQueue, "Arn"}:           own.ARN,
+		{deadLetterQueue, "QueueName"}: own.DeadLetter,
+		{"AWS::Region", ""}:            c.settings.Region,
+		{"AWSEBEnvironmentName", ""}:   cmp.Or(c.settings.HealthName, c.settings.Environment),
 	}
-	value := values[name+"."+attribute]
+	value := values[[2]string{name, attribute}]
 	return value, value != ""
 }

@@ -13,8 +13,8 @@ func (s *Set) CloudFormation() (string, error) {
 	resources := map[string]any{}
 	for i := range s.Alarms {
 		a := &s.Alarms[i]
-		name := unusedName(strings.TrimPrefix(a.Name, Prefix(s.Environment)), resources)
-		resources[name] = map[string]any{"Type": "AWS::CloudWatch::Alarm", "Properties": templateProperties(a)}
+		id := unusedLogicalID(strings.TrimPrefix(a.Name, Prefix(s.Environment)), resources)
+		resources[id] = map[string]any{"Type": "AWS::CloudWatch::Alarm", "Properties": propertiesOf(a)}
 	}
 
 	if s.Dashboard != "" {
@@ -34,57 +34,46 @@ func (s *Set) CloudFormation() (string, error) {
 	return text.String(), err
 }
 
-func templateProperties(a *Alarm) map[string]any {
-	p := map[string]any{
-		"AlarmName": a.Name, "Namespace": a.Namespace, "MetricName": a.Metric, "ComparisonOperator": a.Comparison,
-		"Threshold": a.Threshold, "Period": a.Period, "EvaluationPeriods": a.EvaluationPeriods,
-		"ActionsEnabled": !a.Muted,
-	}
-	if isSimple(a.Statistic) {
-		p["Statistic"] = a.Statistic
-	} else {
-		p["ExtendedStatistic"] = a.Statistic
-	}
+type alarmProperties struct {
+	ActionsEnabled          bool
+	AlarmActions            []string `json:",omitempty"`
+	AlarmDescription        string   `json:",omitempty"`
+	AlarmName               string
+	ComparisonOperator      string
+	DatapointsToAlarm       int         `json:",omitempty"`
+	Dimensions              []Dimension `json:",omitempty"`
+	EvaluationPeriods       int
+	ExtendedStatistic       string   `json:",omitempty"`
+	InsufficientDataActions []string `json:",omitempty"`
+	MetricName              string
+	Namespace               string
+	OKActions               []string `json:",omitempty"`
+	Period                  int
+	Statistic               string `json:",omitempty"`
+	Threshold               float64
+	TreatMissingData        string `json:",omitempty"`
+	Unit                    string `json:",omitempty"`
+}
 
-	for name, text := range map[string]string{"AlarmDescription": a.Description, "Unit": a.Unit,
-		"TreatMissingData": a.MissingData} {
-		if text != "" {
-			p[name] = text
-		}
+func propertiesOf(a *Alarm) alarmProperties {
+	p := alarmProperties{
+		ActionsEnabled: !a.Muted, AlarmActions: a.Actions, AlarmDescription: a.Description, AlarmName: a.Name,
+		ComparisonOperator: a.Comparison, DatapointsToAlarm: a.DatapointsToAlarm, Dimensions: a.Dimensions,
+		EvaluationPeriods: a.EvaluationPeriods, InsufficientDataActions: a.MissingActions, MetricName: a.Metric,
+		Namespace: a.Namespace, OKActions: a.OKActions, Period: a.Period, Threshold: a.Threshold,
+		TreatMissingData: a.MissingData, Unit: a.Unit,
 	}
-
-	for name, list := range map[string][]string{"AlarmActions": a.Actions, "OKActions": a.OKActions,
-		"InsufficientDataActions": a.MissingActions} {
-		if len(list) > 0 {
-			p[name] = list
-		}
+	switch a.Statistic {
+	case "Average", "Sum", "Minimum", "Maximum", "SampleCount":
+		p.Statistic = a.Statistic
+	default:
+		p.ExtendedStatistic = a.Statistic
 	}
-
-	if a.DatapointsToAlarm > 0 {
-		p["DatapointsToAlarm"] = a.DatapointsToAlarm
-	}
-
-	var dimensions []map[string]string
-	for _, d := range a.Dimensions {
-		dimensions = append(dimensions, map[string]string{"Name": d.Name, "Value": d.Value})
-	}
-
-	if dimensions != nil {
-		p["Dimensions"] = dimensions
-	}
-
 	return p
 }
 
-func isSimple(statistic string) bool {
-	switch statistic {
-	case "Average", "Sum", "Minimum", "Maximum", "SampleCount":
-		return true
-	}
-	return false
-}
-
-func unusedName(alarm string, used map[string]any) string {
+// CloudFormation allows only ASCII letters and digits. The end keeps the ID apart from the dashboard's.
+func unusedLogicalID(alarm string, used map[string]any) string {
 	words := strings.FieldsFunc(alarm, func(r rune) bool {
 		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	})
@@ -92,9 +81,9 @@ func unusedName(alarm string, used map[string]any) string {
 	for _, word := range words {
 		base += strings.ToUpper(word[:1]) + word[1:]
 	}
-	name := base + "Alarm"
-	for i := 2; used[name] != nil; i++ {
-		name = base + strconv.Itoa(i) + "Alarm"
+	id := base + "Alarm"
+	for i := 2; used[id] != nil; i++ {
+		id = base + strconv.Itoa(i) + "Alarm"
 	}
-	return name
+	return id
 }

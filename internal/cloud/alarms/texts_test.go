@@ -103,7 +103,7 @@ func TestNamesOfResourcesAreUnique(t *testing.T) {
 	used := map[string]any{}
 	var got []string
 	for _, name := range []string{"queue-age/a.b", "queue-age/a-b", "queue-age/a_b", "é", "9 lives"} {
-		resource := unusedName(name, used)
+		resource := unusedLogicalID(name, used)
 		used[resource] = name
 		got = append(got, resource)
 	}
