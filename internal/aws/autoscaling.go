@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
@@ -164,7 +165,7 @@ func (g *Group) ScaledBy(ctx context.Context) (string, error) {
 // SetSize sets the desired capacity, ignoring the cooldown. Sizes outside the group's limits are an error.
 func (g *Group) SetSize(ctx context.Context, n int) error {
 	_, err := g.scaling.api.get().SetDesiredCapacity(ctx, &autoscaling.SetDesiredCapacityInput{
-		AutoScalingGroupName: &g.name, DesiredCapacity: sdk.Int32(int32(min(max(n, 0), 1<<30))),
+		AutoScalingGroupName: &g.name, DesiredCapacity: sdk.Int32(int32(min(max(n, 0), math.MaxInt32))),
 		HonorCooldown: sdk.Bool(false),
 	})
 	return g.explain(ctx, "SetDesiredCapacity", err)

@@ -57,7 +57,7 @@ var clientsByName = map[string]func(t *testing.T) openedClient{
 	},
 	"IAM": func(t *testing.T) openedClient {
 		i := opened(OpenIAM(t.Context(), nil))(t)
-		return openedClient{&i.service, i.Close,
+		return openedClient{&i.iam.service, i.Close,
 			func() error { return i.call(t.Context(), &i.sts, url.Values{}, &struct{}{}) }}
 	},
 	"S3": func(t *testing.T) openedClient {

@@ -110,8 +110,8 @@ func (c *CloudWatch) GroupCPU(ctx context.Context, group string, end time.Time, 
 
 	for _, d := range out.Datapoints {
 		if at := sdk.ToTime(d.Timestamp); at.After(newest.At) {
-			newest = Datum{Name: "CPUUtilization", Unit: string(d.Unit), At: at, Samples: sdk.ToFloat64(d.SampleCount),
-				Sum: sdk.ToFloat64(d.Sum), Minimum: sdk.ToFloat64(d.Minimum), Maximum: sdk.ToFloat64(d.Maximum)}
+			newest = Datum{At: at, Samples: sdk.ToFloat64(d.SampleCount), Sum: sdk.ToFloat64(d.Sum),
+				Minimum: sdk.ToFloat64(d.Minimum), Maximum: sdk.ToFloat64(d.Maximum)}
 		}
 	}
 

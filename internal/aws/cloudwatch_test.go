@@ -130,8 +130,7 @@ func TestGroupCPU(t *testing.T) {
 		_, _ = io.WriteString(w, answer)
 	})
 	got, err := c.GroupCPU(t.Context(), "workers", end, 5*time.Minute)
-	want := Datum{Name: "CPUUtilization", Unit: "Percent", At: end.Add(-5 * time.Minute).UTC(), Samples: 3, Sum: 60, Minimum: 10,
-		Maximum: 30}
+	want := Datum{At: end.Add(-5 * time.Minute).UTC(), Samples: 3, Sum: 60, Minimum: 10, Maximum: 30}
 	if err != nil || got != want {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}

@@ -56,11 +56,11 @@ func (t *Table) Check(ctx context.Context) error {
 	if err := checkCredentials(ctx, t.api.get().Options().Credentials); err != nil {
 		return err
 	}
-	_, err := t.isReady(ctx)
+	_, err := t.checkKeySchema(ctx)
 	return err
 }
 
-func (t *Table) isReady(ctx context.Context) (bool, error) {
+func (t *Table) checkKeySchema(ctx context.Context) (ready bool, err error) {
 	out, err := t.api.get().DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.name})
 	if err != nil {
 		return false, t.explain(ctx, "describing the table", err)
@@ -111,7 +111,7 @@ func (t *Table) Create(ctx context.Context, tags map[string]string) error {
 
 func (t *Table) waitUntilReady(ctx context.Context) error {
 	for {
-		ready, err := t.isReady(ctx)
+		ready, err := t.checkKeySchema(ctx)
 		// DescribeTable may not find a table that was just created.
 		if err != nil && !errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}) {
 			return err
@@ -198,8 +198,8 @@ func (t *Table) explain(ctx context.Context, doing string, err error) error {
 	})
 }
 
-func tableCode(theirs, known string) string {
-	switch theirs {
+func tableCode(code, fallback string) string {
+	switch code {
 	case "ProvisionedThroughputExceededException", "ProvisionedThroughputExceeded", "ThrottlingError",
 		"TransactionConflictException", "TransactionConflict", "TransactionInProgressException",
 		"LimitExceededException", "ReplicatedWriteConflictException":
@@ -207,5 +207,5 @@ func tableCode(theirs, known string) string {
 	case "InternalServerError":
 		return queue.CodeUnreachable
 	}
-	return known
+	return fallback
 }

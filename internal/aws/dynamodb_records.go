@@ -20,7 +20,7 @@ import (
 
 type attributeValues = map[string]types.AttributeValue
 
-var nouns = map[registry.Kind]string{registry.KindLease: "the lease", registry.KindRun: "the run",
+var kindNames = map[registry.Kind]string{registry.KindLease: "the lease", registry.KindRun: "the run",
 	registry.KindTask: "the tasks", registry.KindPauses: "the paused tasks"}
 
 func itemID(kind registry.Kind, key string) string { return string(kind) + ":" + key }
@@ -35,7 +35,7 @@ func (t *Table) Read(ctx context.Context, kind registry.Kind, keys ...string) ([
 	for i, key := range keys {
 		ids[i] = itemID(kind, key)
 	}
-	items, err := t.readItems(ctx, "reading "+nouns[kind], ids)
+	items, err := t.readItems(ctx, "reading "+kindNames[kind], ids)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func (t *Table) Swap(ctx context.Context, fence registry.Fence, changes ...regis
 
 func (t *Table) swap(ctx context.Context, fence registry.Fence, change registry.Change) (registry.Record, error) {
 	kind, key := change.Old.Kind, change.Old.Key
-	doing := "writing " + nouns[kind]
+	doing := "writing " + kindNames[kind]
 	var err error
 	if fence == (registry.Fence{}) {
 		err = t.update(ctx, doing, t.updateOf(change))
@@ -134,12 +134,12 @@ type differsError struct{ item attributeValues }
 
 func (e *differsError) Error() string { return "the stored item differs from the expected one" }
 
-func (t *Table) update(ctx context.Context, doing string, u *types.Update) (err error) {
+func (t *Table) update(ctx context.Context, doing string, u *types.Update) error {
 	in := &dynamodb.UpdateItemInput{TableName: u.TableName, Key: u.Key,
 		UpdateExpression: u.UpdateExpression, ConditionExpression: u.ConditionExpression,
 		ExpressionAttributeNames: u.ExpressionAttributeNames, ExpressionAttributeValues: u.ExpressionAttributeValues,
 		ReturnValuesOnConditionCheckFailure: u.ReturnValuesOnConditionCheckFailure}
-	_, err = t.api.get().UpdateItem(ctx, in)
+	_, err := t.api.get().UpdateItem(ctx, in)
 	var refused *types.ConditionalCheckFailedException
 	if errors.As(err, &refused) {
 		return &differsError{refused.Item}
@@ -182,60 +182,40 @@ func (t *Table) transact(ctx context.Context, doing string, fence registry.Fence
 	return differs
 }
 
+// updateOf requires a field in the change: DynamoDB rejects empty expressions.
 func (t *Table) updateOf(change registry.Change) *types.Update {
-	old, next := itemFields(change.Old), itemFields(change.Next)
-	names, values := map[string]string{}, attributeValues{}
-	equals := func(attribute, placeholder string, value any) string {
-		values[placeholder] = encodeValue(value)
-		return attribute + " = " + placeholder
-	}
-	var sets, removes, conditions []string
-	if change.Old.Fields == nil {
-		conditions = append(conditions, "attribute_not_exists(id)")
+	all := itemFields(change.Old)
+	maps.Copy(all, itemFields(change.Next))
+	e := expressions{attributes: slices.Sorted(maps.Keys(all)), names: map[string]string{}, values: attributeValues{}}
+	for i, attribute := range e.attributes {
+		e.names[fmt.Sprint("#", i)] = attribute
 	}
 
-	for i, name := range slices.Sorted(maps.Keys(change.Old.With(old).With(next).Fields)) {
-		attribute := fmt.Sprint("#", i)
-		names[attribute] = name
-		if value, keep := next[name]; keep {
-			sets = append(sets, equals(attribute, fmt.Sprint(":new", i), value))
-		} else {
-			removes = append(removes, attribute)
-		}
-
-		if !isCompared(change.Old, name) {
-			continue
-		}
-		if value, had := old[name]; had {
-			conditions = append(conditions, equals(attribute, fmt.Sprint(":old", i), value))
-		} else {
-			conditions = append(conditions, "attribute_not_exists("+attribute+")")
-		}
-	}
-
-	u := &types.Update{TableName: &t.name, Key: keyOf(itemID(change.Next.Kind, change.Next.Key)),
-		UpdateExpression:                    sdk.String(updateExpression(sets, removes)),
-		ExpressionAttributeNames:            names,
-		ExpressionAttributeValues:           values,
+	return &types.Update{TableName: &t.name, Key: keyOf(itemID(change.Next.Kind, change.Next.Key)),
+		UpdateExpression:                    e.update(change.Next),
+		ConditionExpression:                 e.condition(change.Old),
+		ExpressionAttributeNames:            e.names,
+		ExpressionAttributeValues:           e.values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld}
-	if len(conditions) > 0 {
-		u.ConditionExpression = sdk.String(strings.Join(conditions, " AND "))
-	}
-	if len(values) == 0 {
-		u.ExpressionAttributeValues = nil // DynamoDB rejects an empty map
-	}
-	return u
 }
 
-// isCompared reports whether a field must be unchanged: only the version, if the record has one.
-func isCompared(old registry.Record, name string) bool {
-	if old.Fields == nil || name == expiryAttribute {
-		return false
-	}
-	return old.Version == "" || name == "version"
+type expressions struct {
+	attributes []string // #0 stands for attributes[0]
+	names      map[string]string
+	values     attributeValues
 }
 
-func updateExpression(sets, removes []string) string {
+func (e *expressions) update(next registry.Record) *string {
+	fields := itemFields(next)
+	var sets, removes []string
+	for i, attribute := range e.attributes {
+		if value, keep := fields[attribute]; keep {
+			sets = append(sets, e.equals(i, ":new", value))
+		} else {
+			removes = append(removes, fmt.Sprint("#", i))
+		}
+	}
+
 	var parts []string
 	if len(sets) > 0 {
 		parts = append(parts, "SET "+strings.Join(sets, ", "))
@@ -243,7 +223,34 @@ func updateExpression(sets, removes []string) string {
 	if len(removes) > 0 {
 		parts = append(parts, "REMOVE "+strings.Join(removes, ", "))
 	}
-	return strings.Join(parts, " ")
+	return sdk.String(strings.Join(parts, " "))
+}
+
+// condition compares the version or, if old has none, all attributes except the expiry.
+func (e *expressions) condition(old registry.Record) *string {
+	if old.Fields == nil {
+		return sdk.String("attribute_not_exists(id)")
+	}
+
+	fields := itemFields(old)
+	var conditions []string
+	for i, attribute := range e.attributes {
+		value, had := fields[attribute]
+		switch {
+		case attribute == expiryAttribute, old.Version != "" && attribute != "version":
+		case had:
+			conditions = append(conditions, e.equals(i, ":old", value))
+		default:
+			conditions = append(conditions, fmt.Sprintf("attribute_not_exists(#%d)", i))
+		}
+	}
+	return sdk.String(strings.Join(conditions, " AND "))
+}
+
+func (e *expressions) equals(i int, prefix string, value any) string {
+	placeholder := fmt.Sprint(prefix, i)
+	e.values[placeholder] = encodeValue(value)
+	return fmt.Sprintf("#%d = %s", i, placeholder)
 }
 
 func itemFields(r registry.Record) registry.Fields {

@@ -1,6 +1,7 @@
 package aws
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -71,19 +72,14 @@ func OpenECS(ctx context.Context, opts *Options) (*ECS, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &ECS{service: service, scaling: service}
-	scalingConfig := cfg // an endpoint may be configured for only one of the two
-	if err := e.service.locate(ctx, &cfg, service.name); err != nil {
+	scaling, scalingConfig := service, cfg // an endpoint may be configured for only one of the two
+	scaling.rename("Application Auto Scaling")
+	err = cmp.Or(service.locate(ctx, &cfg, service.name), scaling.locate(ctx, &scalingConfig, scaling.name))
+	if err != nil {
 		return nil, err
 	}
-	e.scaling.rename("Application Auto Scaling")
-	if err := e.scaling.locate(ctx, &scalingConfig, e.scaling.name); err != nil {
-		return nil, err
-	}
-
-	e.api = newClient(ecs.NewFromConfig(cfg))
-	e.scalingAPI = newClient(applicationautoscaling.NewFromConfig(scalingConfig))
-	return e, nil
+	return &ECS{service, newClient(ecs.NewFromConfig(cfg)),
+		scaling, newClient(applicationautoscaling.NewFromConfig(scalingConfig))}, nil
 }
 
 // ServiceOf returns the name of a task's service; "" for a standalone task.

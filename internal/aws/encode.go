@@ -10,18 +10,18 @@ import (
 )
 
 // appendSeconds rounds up, so that a timeout is never too short.
-func appendSeconds(dst []byte, name string, d *time.Duration) []byte {
+func appendSeconds(dst []byte, member string, d *time.Duration) []byte {
 	if d == nil {
 		return dst
 	}
-	return strconv.AppendInt(append(dst, name...), int64((*d+time.Second-1)/time.Second), 10)
+	return strconv.AppendInt(append(dst, member...), int64((*d+time.Second-1)/time.Second), 10)
 }
 
-func appendText(dst []byte, name, text string) []byte {
+func appendText(dst []byte, member, text string) []byte {
 	if text == "" {
 		return dst
 	}
-	return sqswire.AppendString(append(dst, name...), text)
+	return sqswire.AppendString(append(dst, member...), text)
 }
 
 // appendReceive requests system attributes under both parameter names, because some servers support only one.

@@ -20,15 +20,14 @@ import (
 
 // IAM identifies the caller and simulates its permissions. It bypasses the SDK's clients to save dependencies.
 type IAM struct {
-	service     service
 	credentials sdk.CredentialsProvider
-	sts, iam    globalEndpoint
+	sts, iam    signedEndpoint // with the same exchanger
 	region      string
 	configured  bool
 }
 
 // Close closes idle connections.
-func (i *IAM) Close() { i.service.close() }
+func (i *IAM) Close() { i.iam.service.close() }
 
 // Region returns the configured region, or "".
 func (i *IAM) Region() string { return i.region }
@@ -36,7 +35,11 @@ func (i *IAM) Region() string { return i.region }
 // Configured reports whether an endpoint other than AWS's is configured.
 func (i *IAM) Configured() bool { return i.configured }
 
-type globalEndpoint struct{ name, url, region string }
+// signedEndpoint's host is its URL.
+type signedEndpoint struct {
+	service
+	region string
+}
 
 // Caller is the owner of the credentials.
 type Caller struct {
@@ -46,34 +49,34 @@ type Caller struct {
 
 // OpenIAM creates a client from the AWS configuration.
 func OpenIAM(ctx context.Context, opts *Options) (*IAM, error) {
-	cfg, s, err := loadConfig(ctx, opts, "IAM")
+	cfg, service, err := loadConfig(ctx, opts, "IAM")
 	if err != nil {
 		return nil, err
 	}
 
-	i := &IAM{service: s, credentials: cfg.Credentials, region: cfg.Region}
-	i.iam, i.sts = globalEndpoints(cmp.Or(cfg.Region, localRegion))
-	for id, at := range map[string]*globalEndpoint{"IAM": &i.iam, "STS": &i.sts} {
-		if other := strings.TrimSuffix(sdk.ToString(endpointOf(ctx, &cfg, id)), "/"); other != "" {
+	i := &IAM{credentials: cfg.Credentials, region: cfg.Region}
+	i.iam.service, i.sts.service = service, service
+	i.sts.rename("STS")
+	i.locate(cmp.Or(cfg.Region, localRegion))
+	for _, at := range []*signedEndpoint{&i.iam, &i.sts} {
+		if other := strings.TrimSuffix(sdk.ToString(endpointOf(ctx, &cfg, at.id)), "/"); other != "" {
 			i.configured = true
-			at.url = other
+			at.host = other
 		}
 	}
-	i.service.host = i.iam.url
 	return i, nil
 }
 
-func globalEndpoints(region string) (iam, sts globalEndpoint) {
-	iam = globalEndpoint{"iam", "https://iam.amazonaws.com", "us-east-1"}
-	sts = globalEndpoint{"sts", "https://sts." + region + ".amazonaws.com", region}
+func (i *IAM) locate(region string) {
+	i.iam.host, i.iam.region = "https://iam.amazonaws.com", "us-east-1"
+	i.sts.host, i.sts.region = "https://sts."+region+".amazonaws.com", region
 	switch {
 	case strings.HasPrefix(region, "cn-"):
-		iam = globalEndpoint{"iam", "https://iam.cn-north-1.amazonaws.com.cn", "cn-north-1"}
-		sts.url += ".cn"
+		i.iam.host, i.iam.region = "https://iam.cn-north-1.amazonaws.com.cn", "cn-north-1"
+		i.sts.host += ".cn"
 	case strings.HasPrefix(region, "us-gov-"):
-		iam = globalEndpoint{"iam", "https://iam.us-gov.amazonaws.com", "us-gov-west-1"}
+		i.iam.host, i.iam.region = "https://iam.us-gov.amazonaws.com", "us-gov-west-1"
 	}
-	return iam, sts
 }
 
 // Caller returns the owner of the credentials. It needs no permissions.
@@ -111,7 +114,7 @@ func (i *IAM) Denied(ctx context.Context, c Caller, actions []string, resource s
 		}
 	}
 	if evaluated < len(actions) {
-		return nil, queue.Errorf(queue.CodeUnreachable, "SimulatePrincipalPolicy: %s evaluated %d of %d actions", i.service.host, evaluated,
+		return nil, queue.Errorf(queue.CodeUnreachable, "SimulatePrincipalPolicy: %s evaluated %d of %d actions", i.iam.host, evaluated,
 			len(actions))
 	}
 	return denied, nil
@@ -148,23 +151,23 @@ func (c Caller) principal() string {
 
 const maxIAMAnswer = 1 << 20
 
-func (i *IAM) call(ctx context.Context, at *globalEndpoint, form url.Values, answer any) error {
+func (i *IAM) call(ctx context.Context, at *signedEndpoint, form url.Values, answer any) error {
 	if err := checkCredentials(ctx, i.credentials); err != nil {
 		return err
 	}
 	action := form.Get("Action")
-	return i.service.explain(ctx, action, i.exchange(ctx, at, form, answer), func(r *refusal) (code, message string) {
+	return at.explain(ctx, action, i.exchange(ctx, at, form, answer), func(r *refusal) (code, message string) {
 		return r.queueCode(), r.Error()
 	})
 }
 
-func (i *IAM) exchange(ctx context.Context, at *globalEndpoint, form url.Values, answer any) error {
+func (i *IAM) exchange(ctx context.Context, at *signedEndpoint, form url.Values, answer any) error {
 	req, err := i.request(ctx, at, form)
 	if err != nil {
 		return err
 	}
 
-	resp, err := i.service.exchanger.RoundTrip(req)
+	resp, err := at.exchanger.RoundTrip(req)
 	if err != nil {
 		return undelivered(ctx, err)
 	}
@@ -186,21 +189,22 @@ func (i *IAM) exchange(ctx context.Context, at *globalEndpoint, form url.Values,
 	return xml.Unmarshal(text, answer)
 }
 
-func (i *IAM) request(ctx context.Context, at *globalEndpoint, form url.Values) (*http.Request, error) {
+func (i *IAM) request(ctx context.Context, at *signedEndpoint, form url.Values) (*http.Request, error) {
 	credentials, err := retrieve(ctx, i.credentials)
 	if err != nil {
 		return nil, err
 	}
 
 	body := form.Encode()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, at.url+"/", strings.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, at.host+"/", strings.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded; charset=utf-8")
 	req.Header.Set("User-Agent", "tendril")
 
-	err = v4.NewSigner().SignHTTP(ctx, credentials, req, payloadHash([]byte(body)), at.name, at.region, time.Now())
+	name := strings.ToLower(at.id)
+	err = v4.NewSigner().SignHTTP(ctx, credentials, req, payloadHash([]byte(body)), name, at.region, time.Now())
 	if err != nil {
 		return nil, fmt.Errorf("signing %s: %w", form.Get("Action"), err)
 	}

@@ -99,6 +99,17 @@ func TestIAMSimulatesThePoliciesOfTheRole(t *testing.T) {
 	}
 }
 
+func TestAnUnreachableSTSIsNotReportedAsIAM(t *testing.T) {
+	sts := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	defer sts.Close()
+	i := openIAM(t, &fakeIAM{}, map[string]string{"AWS_ENDPOINT_URL_IAM": "SERVER", "AWS_ENDPOINT_URL_STS": sts.URL})
+	_, err := i.Caller(t.Context())
+	if !errors.Is(err, queue.ErrUnreachable) || !strings.Contains(err.Error(), sts.URL+" did not respond") ||
+		!strings.Contains(err.Error(), "AWS_ENDPOINT_URL_STS") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestIAMRefusals(t *testing.T) {
 	f := &fakeIAM{arn: "arn:aws:iam::123456789012:user/dev", refuse: "AccessDenied"}
 	i := openIAM(t, f, map[string]string{"AWS_ENDPOINT_URL": "SERVER", "AWS_REGION": "cn-north-1"})

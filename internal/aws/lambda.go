@@ -65,7 +65,6 @@ func OpenLambda(ctx context.Context, opts *LambdaOptions) (*Lambda, error) {
 
 	api := lambda.NewFromConfig(cfg, func(o *lambda.Options) {
 		o.HTTPClient = &http.Client{Transport: &onceTransport{next: service.exchanger.transport}, CheckRedirect: keepRedirect}
-		// A call that may have run the function must not be repeated.
 		o.Retryer = sdk.NopRetryer{}
 		o.Logger = logging.Nop{}
 	})
@@ -92,7 +91,7 @@ func (l *Lambda) Invoke(ctx context.Context, payload []byte, paused func() bool)
 	if late := limited.Err(); late != nil && !errors.Is(err, late) {
 		err = fmt.Errorf("%w: %w", late, err) // after the deadline, the body's error may only be "closed"
 	}
-	return queue.Invocation{}, &invokeError{Sent: sent.left.Load(), Err: l.unanswered(ctx, err)}
+	return queue.Invocation{}, &invokeError{Sent: sent.started.Load(), Err: l.unanswered(ctx, err)}
 }
 
 func (l *Lambda) call(ctx context.Context, kind types.InvocationType, sent *sending) (queue.Invocation, error) {

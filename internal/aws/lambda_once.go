@@ -32,8 +32,8 @@ type sending struct {
 	// payload replaces the SDK's body; see [wholeBodies].
 	payload []byte
 	paused  func() bool
-	// left means that a byte may have been sent.
-	left atomic.Bool
+	// started means that a byte may have been sent.
+	started atomic.Bool
 	// reused means that the latest attempt used a kept connection.
 	reused bool
 }
@@ -72,14 +72,14 @@ func (t *onceTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 // isRepeatable reports whether a kept connection failed before the request's first byte. http.Transport writes nothing
 // after it has returned an error.
 func (s *sending) isRepeatable(req *http.Request) bool {
-	return s.reused && !s.left.Load() && req.GetBody != nil && req.Context().Err() == nil
+	return s.reused && !s.started.Load() && req.GetBody != nil && req.Context().Err() == nil
 }
 
 func (s *sending) track(req *http.Request) *http.Request {
 	req = req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
-		GetConn:          func(string) { s.left.Store(false); s.reused = false },
+		GetConn:          func(string) { s.started.Store(false); s.reused = false },
 		GotConn:          func(info httptrace.GotConnInfo) { s.reused = info.Reused },
-		WroteHeaderField: func(string, []string) { s.left.Store(true) },
+		WroteHeaderField: func(string, []string) { s.started.Store(true) },
 	}))
 	if req.Body != nil && req.ContentLength == int64(len(s.payload)) {
 		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(s.payload)), nil }

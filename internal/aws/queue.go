@@ -73,9 +73,8 @@ const (
 
 // Receive returns up to req.Max messages, without damaged ones. Durations are rounded up to seconds.
 //
-// It retries only a signature rejected because of the local clock, because a lost response has already increased
-// receive counts. If ctx ends, SQS may still return messages to the abandoned call; they become visible after their
-// visibility timeout.
+// It retries only a signature rejected because of the local clock. If ctx ends, SQS may still return messages to the
+// abandoned call; they become visible after their visibility timeout.
 func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error) {
 	wait := longestWait
 	if req.Wait != nil {
@@ -272,7 +271,7 @@ func (s *SQS) Create(ctx context.Context, name string, attrs, tags map[string]st
 
 // List returns the queues whose names start with prefix, except those with invalid URLs.
 func (s *SQS) List(ctx context.Context, prefix string) ([]*Queue, error) {
-	where, err := s.site(ctx, Reference{Name: prefix + "*"})
+	where, err := s.site(ctx, Reference{Name: prefix + "*"}) // the name appears only in errors
 	if err != nil {
 		return nil, err
 	}

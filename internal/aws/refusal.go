@@ -23,7 +23,7 @@ import (
 type refusal struct {
 	status         int
 	shape, message string
-	query          string
+	query          string // the code in the query protocol
 	// skew is the service's time minus the local time, valid if dated.
 	dated bool
 	skew  time.Duration
@@ -46,9 +46,9 @@ func (r *refusal) isForeign() bool {
 }
 
 func (r *refusal) mayBeClockSkew() bool {
-	about := []string{"InvalidSignatureException", "SignatureDoesNotMatch", "AuthFailure", "RequestTimeTooSkewed",
+	codes := []string{"InvalidSignatureException", "SignatureDoesNotMatch", "AuthFailure", "RequestTimeTooSkewed",
 		"RequestExpired", "AccessDeniedException"}
-	return slices.Contains(about, r.shape) || slices.Contains(about, r.query)
+	return slices.Contains(codes, r.shape) || slices.Contains(codes, r.query)
 }
 
 func (r *refusal) foreignMessage(host, name, variable string) string {
@@ -72,7 +72,7 @@ func (r *refusal) queueCode() string {
 		return queue.CodeRequestThrottled
 	case r.status >= 500:
 		return queue.CodeUnreachable
-	case r.shape != "" || r.query != "":
+	case r.ErrorCode() != "":
 		return r.ErrorCode()
 	case r.status == http.StatusUnauthorized, r.status == http.StatusForbidden:
 		return queue.CodeAccessDenied
@@ -130,34 +130,37 @@ func refusalIn(err error) *refusal {
 		return own
 	}
 
+	r := &refusal{}
 	var response *smithyhttp.ResponseError
-	if errors.As(err, &response) && response.HTTPStatusCode() != 0 {
-		own = &refusal{status: response.HTTPStatusCode()}
+	if errors.As(err, &response) {
+		r.status = response.HTTPStatusCode()
 	}
-
 	var api smithy.APIError
-	if errors.As(err, &api) {
-		if own == nil {
-			own = &refusal{}
-		}
-		own.shape, own.message = withoutNamespace(api.ErrorCode()), firstLine(api.ErrorMessage())
-		if own.isPlaceholder() {
-			own.shape, own.message = "", ""
-		} else if own.message == "UnknownError" {
-			own.message = ""
-		}
+	switch {
+	case errors.As(err, &api):
+		r.shape, r.message = withoutNamespace(api.ErrorCode()), firstLine(api.ErrorMessage())
+		r.clearPlaceholders()
+	case r.status == 0:
+		return nil
 	}
-	return own
+	return r
 }
 
 // ElasticMQ sends names such as com.amazonaws.sqs#OverLimit in the header for query codes, which the SDK does not
 // shorten.
 func withoutNamespace(shape string) string { return shape[strings.LastIndexByte(shape, '#')+1:] }
 
-func (r *refusal) isPlaceholder() bool {
+// clearPlaceholders removes texts that the SDK or a server substitutes for missing ones.
+func (r *refusal) clearPlaceholders() {
+	const unknown = "UnknownError"
 	text := http.StatusText(r.status)
-	return r.shape == "UnknownError" && (r.message == "" || r.message == r.shape) ||
-		text != "" && r.message == text && r.shape == strings.ReplaceAll(text, " ", "")
+	if r.message == unknown {
+		r.message = ""
+	}
+	if r.shape == unknown && r.message == "" ||
+		text != "" && r.message == text && r.shape == strings.ReplaceAll(text, " ", "") {
+		r.shape, r.message = "", ""
+	}
 }
 
 func unwrapSDK(err error) error {

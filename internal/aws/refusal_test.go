@@ -85,12 +85,13 @@ func TestErrorsOfTheSDK(t *testing.T) {
 
 func TestAdviceForAHost(t *testing.T) {
 	t.Parallel()
-	const here, distant = "start the server on this machine, such as 'tendril serve', or correct its address", "check the region"
+	const here, distant = "start the server on this machine, such as 'tendril serve', or correct its address",
+		"check the network, the region and AWS_ENDPOINT_URL_SQS"
 	for host, want := range map[string]string{
 		"127.0.0.1:9324": here, "localhost:9324": here, "[::1]:9324": here, "127.0.0.1": here,
 		"sqs.us-east-1.amazonaws.com": distant, "10.0.0.7:9324": distant, "SQS in eu-west-1": distant,
 	} {
-		if got := adviceFor(host, "the region"); got != want {
+		if got := adviceFor(host); got != want {
 			t.Errorf("%s: got %q, want %q", host, got, want)
 		}
 	}

@@ -106,7 +106,7 @@ func (s *S3) Get(ctx context.Context, bucket, key string, w io.Writer) error {
 	return cmp.Or(to.err, err)
 }
 
-const downloads = 3
+const maxDownloads = 3
 
 // download makes up to three calls until receive succeeds or returns a [queue.Error].
 func (s *S3) download(ctx context.Context, call *objectCall, receive func(*http.Response) error) error {
@@ -121,13 +121,12 @@ func (s *S3) download(ctx context.Context, call *objectCall, receive func(*http.
 		switch {
 		case err == nil || errors.As(err, new(*queue.Error)):
 			return err
-		case tried == downloads || ctx.Err() != nil:
+		case tried == maxDownloads || ctx.Err() != nil:
 			return s.explain(ctx, call, err)
 		}
 	}
 }
 
-// destination records its writer's error.
 type destination struct {
 	io.Writer
 	err error
@@ -189,7 +188,7 @@ var (
 type objectCall struct {
 	operation   objectOperation
 	bucket, key string
-	from        int64
+	from        int64       // first byte of a download
 	body        io.ReaderAt // may be nil
 	size        int64
 	digest      string // SHA-256 in hexadecimal; "" for an empty body

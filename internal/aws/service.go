@@ -26,7 +26,7 @@ const localRegion = "us-east-1"
 
 type service struct {
 	name      string
-	id        string
+	id        string // the name without "Amazon"
 	variable  string
 	host      string // in errors: the endpoint, or the service and region
 	exchanger *exchanger
@@ -151,7 +151,8 @@ func noCredentials(cause error) error {
 		firstLine(cause.Error()))}
 }
 
-// explain calls advise for the code and message of an error response.
+// explain calls advise for the code and message of an error response. A terse service's message replaces the one for
+// foreign responses.
 func (s *service) explain(ctx context.Context, doing string, err error,
 	advise func(refused *refusal) (code, message string)) error {
 	if err == nil {
@@ -185,19 +186,8 @@ func (s *service) unanswered(ctx context.Context, doing string, err error) error
 		how = " in time"
 		toCheck = "the network, the region and "
 	}
-	return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf("%s: %s did not respond%s; %s", doing,
-		s.host, how, adviceFor(s.host, toCheck+s.variable))}
-}
-
-func adviceFor(host, distant string) string {
-	name, _, err := net.SplitHostPort(host)
-	if err != nil {
-		name = host
-	}
-	if name == "localhost" || net.ParseIP(name).IsLoopback() {
-		return "start the server on this machine, such as 'tendril serve', or correct its address"
-	}
-	return "check " + distant
+	return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf("%s: %s did not respond%s; check %s%s",
+		doing, s.host, how, toCheck, s.variable)}
 }
 
 func newTransport(client sdk.HTTPClient) *http.Transport {
@@ -237,7 +227,7 @@ func (w wholeBodies) RoundTrip(req *http.Request) (*http.Response, error) {
 	return w.next.RoundTrip(&whole)
 }
 
-func (s *service) dialSocket(path string) (endpoint string) {
+func (s *service) useSocket(path string) (endpoint string) {
 	transport := s.exchanger.transport
 	transport.Proxy = nil
 	transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -48,7 +49,7 @@ func OpenSQS(ctx context.Context, opts *Options) (*SQS, error) {
 
 	api := sqs.NewFromConfig(cfg, func(o *sqs.Options) {
 		if path, found := strings.CutPrefix(sdk.ToString(o.BaseEndpoint), "unix:"); found {
-			o.BaseEndpoint = sdk.String(service.dialSocket(strings.TrimPrefix(path, "//")))
+			o.BaseEndpoint = sdk.String(service.useSocket(strings.TrimPrefix(path, "//")))
 		}
 	})
 
@@ -67,6 +68,12 @@ func (s *SQS) corrupted(c Corruption) {
 	if s.events.Corrupted != nil {
 		s.events.Corrupted(c)
 	}
+}
+
+type site struct {
+	queue    string
+	endpoint url.URL
+	region   string
 }
 
 // site prefers a URL's or ARN's region. A configured endpoint replaces only the address.
@@ -124,12 +131,6 @@ func (w site) setEndpoint(o *sqs.Options) {
 
 // maxAnswer is ten messages of the maximum size with every character escaped.
 const maxAnswer = 10 * 6 << 20
-
-type site struct {
-	queue    string
-	endpoint url.URL
-	region   string
-}
 
 type call struct {
 	site    *site
@@ -297,10 +298,21 @@ func explainSQS(ctx context.Context, queueName, host string, err error) error {
 
 	if refused == nil {
 		return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf(
-			"%s did not respond: %v; %s", host, unwrapSDK(err), adviceFor(host, "the network, the region and AWS_ENDPOINT_URL_SQS"))}
+			"%s did not respond: %v; %s", host, unwrapSDK(err), adviceFor(host))}
 	}
 
 	return &queue.Error{Code: refused.queueCode(), Message: refusalMessage(refused, queueName, host), Err: refused}
+}
+
+func adviceFor(host string) string {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = host
+	}
+	if name == "localhost" || net.ParseIP(name).IsLoopback() {
+		return "start the server on this machine, such as 'tendril serve', or correct its address"
+	}
+	return "check the network, the region and AWS_ENDPOINT_URL_SQS"
 }
 
 func refusalMessage(refused *refusal, queueName, host string) string {
