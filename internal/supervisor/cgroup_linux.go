@@ -74,13 +74,13 @@ func cgroupPath(text string) string {
 }
 
 type cgroup struct {
-	folder cgroupFolder
-	fd     int
+	cgroupFolder
+	fd int
 }
 
 func (c *cgroup) folders() []string {
 	var all []string
-	_ = filepath.WalkDir(c.folder.folder, func(path string, d fs.DirEntry, err error) error {
+	_ = filepath.WalkDir(c.folder, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return nil
 		}
@@ -116,12 +116,12 @@ func (c *cgroup) members() []process {
 func (c *cgroup) holds(pid int) bool {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
 	path := cgroupPath(string(text))
-	return err == nil && (path == c.folder.path || strings.HasPrefix(path, c.folder.path+"/"))
+	return err == nil && (path == c.path || strings.HasPrefix(path, c.path+"/"))
 }
 
 // The kernel does not count zombies.
 func (c *cgroup) empty() bool {
-	text, err := os.ReadFile(filepath.Join(c.folder.folder, "cgroup.events"))
+	text, err := os.ReadFile(filepath.Join(c.folder, "cgroup.events"))
 	if err != nil {
 		return errors.Is(err, fs.ErrNotExist)
 	}
@@ -144,7 +144,7 @@ func (c *cgroup) kill() bool {
 	}
 	deadline := time.Now().Add(freezeWait)
 	for time.Now().Before(deadline) {
-		text, err := os.ReadFile(filepath.Join(c.folder.folder, "cgroup.events"))
+		text, err := os.ReadFile(filepath.Join(c.folder, "cgroup.events"))
 		if err != nil || strings.Contains(string(text), "frozen 1") {
 			break
 		}
@@ -154,7 +154,7 @@ func (c *cgroup) kill() bool {
 }
 
 func (c *cgroup) write(file, text string) error {
-	f, err := os.OpenFile(filepath.Join(c.folder.folder, file), os.O_WRONLY, 0)
+	f, err := os.OpenFile(filepath.Join(c.folder, file), os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (c *cgroup) remove() {
 		for i := len(all) - 1; i >= 0; i-- {
 			_ = unix.Rmdir(all[i])
 		}
-		if _, err := os.Stat(c.folder.folder); err != nil {
+		if _, err := os.Stat(c.folder); err != nil {
 			return
 		}
 		time.Sleep(time.Millisecond)

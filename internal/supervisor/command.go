@@ -203,12 +203,14 @@ func (p *Process) fileNotFound(name string) string {
 	return "file not found: " + name + " in " + p.Dir
 }
 
+// scriptOf returns an interpreter's script, or "" after an option that may take a value.
 func scriptOf(arguments []string) string {
 	for i, word := range arguments {
 		switch {
 		case word == "-jar" && i+1 < len(arguments):
 			return arguments[i+1]
-		case word == "-u" || word == "-B" || word == "-O" || strings.HasPrefix(word, "--") && strings.Contains(word, "="):
+		case word == "-u", word == "-B", word == "-O": // of Python
+		case strings.HasPrefix(word, "--") && strings.Contains(word, "="):
 		case strings.HasPrefix(word, "-"):
 			return ""
 		default:

@@ -142,7 +142,7 @@ func TestUnprivilegedStartIsExplained(t *testing.T) {
 	if len(lines) != 3 {
 		t.Fatalf("it says %q", lines)
 	}
-	for i, want := range []string{"only root can change the user", "setting the limit nofile to unlimited: this program",
+	for i, want := range []string{"only root can change the user", "setting the limit nofile to unlimited: tendril's own limit",
 		"exit status 5"} {
 		if !strings.Contains(lines[i], want) {
 			t.Errorf("error %q, want %q in it", lines[i], want)

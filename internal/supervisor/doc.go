@@ -25,8 +25,8 @@
 //   - Foreign processes are never signaled. A process group is signaled only until its leader is reaped. Other
 //     processes are checked and signaled through a pidfd, if the kernel supports it.
 //   - A process that exits has failed. Status 0 counts as a success only if [Process.MayFinish] is set.
-//   - A process is started only if its port is free. It is not ready while another program listens there, unless
-//     [Process.AnyListener] is set; only Linux can tell.
+//   - A process is started only if its port is free. It is not ready while another program listens there; only Linux
+//     can tell.
 //   - The [Gate] closes before a process is stopped.
 //   - A process inherits neither environment nor open files, but its environment may get TENDRIL_RUN and, with a
 //     [Process.User], HOME, USER and LOGNAME.

@@ -67,7 +67,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	failed := make(chan *FailedError, len(s.loops))
 	gaveUp := s.opts.Events.GaveUp
 	s.opts.Events.GaveUp = func(e GaveUp) {
-		call(gaveUp, e)
+		callIfSet(gaveUp, e)
 		failed <- e.Err
 	}
 	if err := s.Start(ctx); err != nil {

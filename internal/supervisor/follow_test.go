@@ -124,7 +124,6 @@ func TestForeignListenerOnThePortKeepsTheGateClosed(t *testing.T) {
 		open bool
 	}{
 		{"its own port", web(), false},
-		{"any listener", Process{Name: "web", Shell: "app", Port: 5000, AnyListener: true}, true},
 		{"a check elsewhere", Process{Name: "web", Shell: "app", Port: 5000, Check: Check{Port: 6000}}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

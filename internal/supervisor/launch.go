@@ -42,18 +42,18 @@ func launchSpecOf(p *Process, out *output) (*launchSpec, error) {
 }
 
 func (h *host) start(p *Process, out *output) (*child, error) {
-	o, err := launchSpecOf(p, out)
+	spec, err := launchSpecOf(p, out)
 	if err != nil {
 		return nil, err
 	}
 
-	g, barrier, err := h.launch(o)
+	g, barrier, err := h.launch(spec)
 	if err != nil {
-		return nil, o.startError(err)
+		return nil, spec.startError(err)
 	}
 
 	h.guard.Add(g.PID(), g.tree.marker())
-	if err = barrier.open(g.PID(), o.limits, o.user); err != nil {
+	if err = barrier.open(g.PID(), spec.limits, spec.user); err != nil {
 		barrier.close()
 		g.signal(syscall.SIGKILL)
 		g.Await()
@@ -77,43 +77,43 @@ func (h *host) start(p *Process, out *output) (*child, error) {
 
 // launch uses a control group or, if it cannot create one, a mark in the environment. A detached process gets neither,
 // so that its descendants can outlive tendril.
-func (h *host) launch(o *launchSpec) (*osGroup, *startBarrier, error) {
-	if o.process.Detached {
-		return h.begin(o, &processTree{seen: map[processID]bool{}})
+func (h *host) launch(spec *launchSpec) (*osGroup, *startBarrier, error) {
+	if spec.process.Detached {
+		return h.launchIn(&processTree{seen: map[processID]bool{}}, spec)
 	}
-	if k := newCgroupTree(h.cgroups); k != nil {
-		if g, barrier, err := h.begin(o, k); err == nil {
+	if tree := newCgroupTree(h.cgroups); tree != nil {
+		if g, barrier, err := h.launchIn(tree, spec); err == nil {
 			return g, barrier, nil
 		}
-		k.release()
+		tree.release()
 	}
-	return h.begin(o, newMarkedTree())
+	return h.launchIn(newMarkedTree(), spec)
 }
 
-func (h *host) begin(o *launchSpec, k *processTree) (*osGroup, *startBarrier, error) {
-	g := &osGroup{guard: &h.guard, tree: k}
+func (h *host) launchIn(tree *processTree, spec *launchSpec) (*osGroup, *startBarrier, error) {
+	g := &osGroup{guard: &h.guard, tree: tree}
 	g.Cmd = &exec.Cmd{
-		Path:        o.path,
-		Args:        o.argv,
-		Dir:         o.process.Dir,
-		Env:         append([]string{}, slices.Concat(o.process.Env, o.user.environment(), k.environment())...),
+		Path:        spec.path,
+		Args:        spec.argv,
+		Dir:         spec.process.Dir,
+		Env:         append([]string{}, slices.Concat(spec.process.Env, spec.user.environment(), tree.environment())...),
 		SysProcAttr: procgroup.Attributes(),
-		WaitDelay:   cmp.Or(o.process.OutputWait, waitDelay),
+		WaitDelay:   cmp.Or(spec.process.OutputWait, waitDelay),
 	}
 
-	g.Cmd.SysProcAttr.Credential = o.user.credential()
-	k.attach(g.Cmd.SysProcAttr)
+	g.Cmd.SysProcAttr.Credential = spec.user.credential()
+	tree.attach(g.Cmd.SysProcAttr)
 
-	if o.out != nil {
-		stdout, stderr := o.out.stream("stdout"), o.out.stream("stderr")
-		if o.process.OneOutput {
+	if spec.out != nil {
+		stdout, stderr := spec.out.stream("stdout"), spec.out.stream("stderr")
+		if spec.process.OneOutput {
 			stderr = stdout
 		}
 		g.Cmd.Stdout, g.Cmd.Stderr = stdout, stderr
 		g.streams = []io.Closer{stdout, stderr}
 	}
 
-	barrier, err := newStartBarrier(g.Cmd, o.limits)
+	barrier, err := newStartBarrier(g.Cmd, spec.limits)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -125,21 +125,21 @@ func (h *host) begin(o *launchSpec, k *processTree) (*osGroup, *startBarrier, er
 		barrier.close()
 		return nil, nil, err
 	}
-	k.born(g.PID())
+	tree.born(g.PID())
 	return g, barrier, nil
 }
 
-func (o *launchSpec) startError(err error) error {
+func (spec *launchSpec) startError(err error) error {
 	switch {
-	case o.user.credential() == nil:
-		return fmt.Errorf("running %s: %w", o.path, err)
+	case spec.user.credential() == nil:
+		return fmt.Errorf("running %s: %w", spec.path, err)
 	case errors.Is(err, syscall.EPERM):
-		return fmt.Errorf("running %s as %s: %w: only root can change the user: start this program as root, or as "+
-			"that user without the user option", o.path, o.process.User, err)
+		return fmt.Errorf("running %s as %s: %w: only root can change the user: start tendril as root, or as "+
+			"that user without the user option", spec.path, spec.process.User, err)
 	case errors.Is(err, syscall.EACCES):
-		return fmt.Errorf("running %s as %s: %w: that user must be able to enter %s and to execute the program", o.path,
-			o.process.User, err, cmp.Or(o.process.Dir, "the working directory"))
+		return fmt.Errorf("running %s as %s: %w: that user must be able to enter %s and to execute the program", spec.path,
+			spec.process.User, err, cmp.Or(spec.process.Dir, "the working directory"))
 	default:
-		return fmt.Errorf("running %s as %s: %w", o.path, o.process.User, err)
+		return fmt.Errorf("running %s as %s: %w", spec.path, spec.process.User, err)
 	}
 }

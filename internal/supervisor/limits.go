@@ -89,14 +89,14 @@ func newStartBarrier(cmd *exec.Cmd, limits []rlimit) (*startBarrier, error) {
 	return &startBarrier{inside: inside, pipe: pipe}, nil
 }
 
-func (l *startBarrier) started() {
-	if l != nil {
-		_ = l.inside.Close()
+func (b *startBarrier) started() {
+	if b != nil {
+		_ = b.inside.Close()
 	}
 }
 
-func (l *startBarrier) open(pid int, limits []rlimit, user *identity) error {
-	if l == nil {
+func (b *startBarrier) open(pid int, limits []rlimit, user *identity) error {
+	if b == nil {
 		return nil
 	}
 	for _, limit := range limits {
@@ -104,16 +104,16 @@ func (l *startBarrier) open(pid int, limits []rlimit, user *identity) error {
 			return err
 		}
 	}
-	_, err := io.WriteString(l.pipe, "go\n")
-	l.close()
+	_, err := io.WriteString(b.pipe, "go\n")
+	b.close()
 	if err != nil {
 		return fmt.Errorf("starting the program: %w", err)
 	}
 	return nil
 }
 
-func (l *startBarrier) close() {
-	if l != nil {
-		_ = l.pipe.Close()
+func (b *startBarrier) close() {
+	if b != nil {
+		_ = b.pipe.Close()
 	}
 }

@@ -37,9 +37,8 @@ func setLimit(pid int, l rlimit, user *identity) error {
 	}
 	var own unix.Rlimit
 	if errors.Is(err, unix.EPERM) && unix.Getrlimit(resource, &own) == nil {
-		return fmt.Errorf("setting the limit %s to %s: this program's limit is %s, and only root can exceed it: "+
-			"lower the limit, or raise this program's",
-			l.name, limitText(l.hard), limitText(own.Max))
+		return fmt.Errorf("setting the limit %s to %s: tendril's own limit is %s, and only root can exceed it: "+
+			"lower the limit, or raise tendril's", l.name, limitText(l.hard), limitText(own.Max))
 	}
 	if err != nil {
 		return fmt.Errorf("setting the limit %s to %s: %w", l.name, limitText(l.hard), err)

@@ -18,8 +18,7 @@ const (
 	rotateRetry  = time.Second
 )
 
-// logFile is a rotated log file, opened by the first write. It reports dropped lines in the file. It is safe for
-// concurrent use.
+// logFile is a rotated log file, opened by the first write. It reports dropped lines in the file.
 type logFile struct {
 	path     string
 	maxBytes int64
@@ -61,15 +60,13 @@ func (l *logFile) write(line []byte) {
 	if l.dropped > 0 {
 		marker = fmt.Appendf(nil, "... %d lines dropped\n", l.dropped)
 	}
-	if l.closed || !l.makeRoom(int64(len(marker)+len(line))) {
-		l.dropped++
-		return
-	}
 
-	if l.dropped > 0 && l.append(marker) {
+	ok := !l.closed && l.makeRoom(int64(len(marker)+len(line))) && (marker == nil || l.append(marker))
+	if ok {
 		l.dropped = 0
+		ok = l.append(line)
 	}
-	if l.dropped > 0 || !l.append(line) {
+	if !ok {
 		l.dropped++
 	}
 }
@@ -85,7 +82,7 @@ func (l *logFile) append(p []byte) (ok bool) {
 }
 
 func (l *logFile) makeRoom(n int64) bool {
-	if l.file != nil && (l.size == 0 || l.size+n+1 <= l.maxBytes) {
+	if l.file != nil && (l.size == 0 || l.size+n+1 <= l.maxBytes) { // 1 for a line break after a torn line
 		return true
 	}
 	if time.Now().Before(l.retryAt) {

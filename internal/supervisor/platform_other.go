@@ -11,7 +11,7 @@ import (
 )
 
 type (
-	cgroup       struct{ folder cgroupFolder }
+	cgroup       struct{ cgroupFolder }
 	cgroupFolder struct{ folder string }
 	reaper       struct{}
 )

@@ -44,16 +44,17 @@ func parseStat(text []byte) (p process, ok bool) {
 	}
 	p = process{pid: pid, ppid: ppid, pgrp: pgrp, state: fields[0][0]}
 
-	number := func(i int) (n uint64) {
-		if len(fields) > i {
+	const firstField = 3 // proc_pid_stat(5) numbers the fields from the PID
+	number := func(field int) (n uint64) {
+		if i := field - firstField; i < len(fields) {
 			n, _ = strconv.ParseUint(string(fields[i]), 10, 64)
 		}
 		return n
 	}
 
-	p.start = number(19)
-	p.ticks = number(11) + number(12)
-	p.memory = int64(number(21)) * int64(os.Getpagesize())
+	p.start = number(22)
+	p.ticks = number(14) + number(15)
+	p.memory = int64(number(24)) * int64(os.Getpagesize())
 	return p, true
 }
 

@@ -26,9 +26,7 @@ type Process struct {
 	MayFinish bool
 	// Port must be free before each start; 0 means that the process is not a server.
 	Port int
-	// AnyListener allows another program, such as a container engine's proxy, to listen on Port. Otherwise, such a
-	// listener makes the process unready.
-	AnyListener bool
+
 	// User is a name or ID, optionally with a group ("nobody", "1000:1000"). Without one, the user's supplementary
 	// groups apply. HOME, USER and LOGNAME override Env. "" means tendril's own user; others require root.
 	User string

@@ -73,12 +73,12 @@ func (l *processLoop) run() {
 }
 
 func (l *processLoop) reportExit(pid int, exit Exit) {
-	l.mu.Lock()
-	l.status.PID = 0
-	l.status.LastExit = &exit
-	l.status.Reason = l.proc.Name + ": " + exit.String()
-	l.mu.Unlock()
-	call(l.opts.Events.Exited, Exited{Process: l.proc.Name, PID: pid, Exit: exit, Restart: l.restart != nil})
+	l.update(func(s *Status) {
+		s.PID = 0
+		s.LastExit = &exit
+		s.Reason = l.proc.Name + ": " + exit.String()
+	})
+	callIfSet(l.opts.Events.Exited, Exited{Process: l.proc.Name, PID: pid, Exit: exit, Restart: l.restart != nil})
 }
 
 func (l *processLoop) answerRestart(err error) {
@@ -122,7 +122,7 @@ func (l *processLoop) start(life int) (*child, error) {
 		return nil, err
 	}
 	l.enter(Running, func(s *Status) { s.PID = c.pid })
-	call(l.opts.Events.Started, Started{Process: l.proc.Name, PID: c.pid})
+	callIfSet(l.opts.Events.Started, Started{Process: l.proc.Name, PID: c.pid})
 	return c, nil
 }
 
@@ -138,7 +138,7 @@ func (l *processLoop) watch(c *child) Exit {
 
 	at := time.Now()
 	leftDescendants := !isRequested && !c.group.empty()
-	call(l.opts.Events.Ended, Ended{Process: l.proc.Name, PID: c.pid})
+	callIfSet(l.opts.Events.Ended, Ended{Process: l.proc.Name, PID: c.pid})
 	if leftDescendants {
 		killAt = l.terminate(c, "processes that it started are still running")
 	}
@@ -170,7 +170,12 @@ func (l *processLoop) awaitExitOrRequest(c *child) (isRequested bool) {
 		reason, isRequested = l.proc.Name+" is being restarted", true
 	}
 	stopProbing()
-	l.setReady(false, reason, 0)
+	l.update(func(s *Status) {
+		if s.Ready {
+			s.LastReady = time.Now()
+		}
+	})
+	l.becomeUnready(reason)
 	return isRequested
 }
 
@@ -218,7 +223,7 @@ func (l *processLoop) awaitDescendants(c *child, killAt <-chan time.Time) {
 
 func (l *processLoop) killGroup(c *child, reason string) {
 	c.group.signal(syscall.SIGKILL)
-	call(l.opts.Events.Killed, Killed{Process: l.proc.Name, PID: c.pid, Reason: reason})
+	callIfSet(l.opts.Events.Killed, Killed{Process: l.proc.Name, PID: c.pid, Reason: reason})
 }
 
 func awaitEmpty(g emptier) {
@@ -255,7 +260,7 @@ func (l *processLoop) awaitNextRun(exit Exit, life int) bool {
 	}
 	event.Delay = l.opts.RetryAfter
 	event.OnTrial = true
-	call(l.opts.Events.Restarting, event)
+	callIfSet(l.opts.Events.Restarting, event)
 	return l.awaitRestart(time.After(event.Delay))
 }
 
@@ -265,7 +270,7 @@ func (l *processLoop) giveUp(exit Exit) {
 		RetryAfter: l.opts.RetryAfter}
 	l.enter(Failed, func(s *Status) { s.Reason = err.Error() })
 	if !l.onTrial {
-		call(l.opts.Events.GaveUp, GaveUp{Process: l.proc.Name, Err: err})
+		callIfSet(l.opts.Events.GaveUp, GaveUp{Process: l.proc.Name, Err: err})
 	}
 	l.onTrial = true
 }
@@ -294,7 +299,7 @@ func (o *Options) afterFailure(earlier []time.Time, now time.Time, random float6
 
 func (l *processLoop) awaitDelay(event Restarting) bool {
 	l.enter(Waiting, nil)
-	call(l.opts.Events.Restarting, event)
+	callIfSet(l.opts.Events.Restarting, event)
 	return l.awaitRestart(time.After(event.Delay))
 }
 
@@ -313,12 +318,16 @@ func (l *processLoop) awaitRestart(start <-chan time.Time) bool {
 func (l *processLoop) stopping() bool { return l.stop.Err() != nil }
 
 func (l *processLoop) enter(state State, change func(*Status)) {
+	l.update(func(s *Status) {
+		s.State, s.Since = state, time.Now()
+		callIfSet(change, s)
+	})
+}
+
+func (l *processLoop) update(change func(*Status)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.status.State, l.status.Since = state, time.Now()
-	if change != nil {
-		change(&l.status)
-	}
+	change(&l.status)
 }
 
 func (l *processLoop) snapshot() Status {
@@ -327,7 +336,7 @@ func (l *processLoop) snapshot() Status {
 	return l.status
 }
 
-func call[E any](f func(E), event E) {
+func callIfSet[E any](f func(E), event E) {
 	if f != nil {
 		f(event)
 	}

@@ -140,7 +140,7 @@ func (t *processTree) environment() []string {
 // marker identifies the tree to the guard: the control group's directory, which starts with a slash, or the mark.
 func (t *processTree) marker() string {
 	if t.cgroup != nil {
-		return t.cgroup.folder.folder
+		return t.cgroup.folder
 	}
 	return t.mark
 }

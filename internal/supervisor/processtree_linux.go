@@ -179,17 +179,17 @@ func newCgroupTree(parent cgroupFolder) *processTree {
 	}
 
 	name := "tendril-" + rand.Text()
-	c := &cgroup{folder: cgroupFolder{
+	c := &cgroup{cgroupFolder: cgroupFolder{
 		folder: filepath.Join(parent.folder, name),
 		path:   strings.TrimSuffix(parent.path, "/") + "/" + name,
 	}}
-	if err := os.Mkdir(c.folder.folder, 0o755); err != nil {
+	if err := os.Mkdir(c.folder, 0o755); err != nil {
 		return nil
 	}
 
-	fd, err := unix.Open(c.folder.folder, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(c.folder, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		_ = os.Remove(c.folder.folder)
+		_ = os.Remove(c.folder)
 		return nil
 	}
 

@@ -88,8 +88,8 @@ func TestControlGroupWithoutKill(t *testing.T) {
 	start(t, s)
 	children := []*reportingChild{w.next(), w.next(), w.next()}
 	k := tree()
-	folder := k.cgroup.folder.folder
-	old := &processTree{cgroup: &cgroup{folder: k.cgroup.folder}}
+	folder := k.cgroup.folder
+	old := &processTree{cgroup: &cgroup{cgroupFolder: k.cgroup.cgroupFolder}}
 	if err := old.cgroup.write("cgroup.freeze", "1"); err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestNestedControlGroupsAreRemoved(t *testing.T) {
 	if k == nil {
 		t.Skip("SKIPPED: no control group can be made here")
 	}
-	inner := filepath.Join(k.cgroup.folder.folder, "a", "b")
+	inner := filepath.Join(k.cgroup.folder, "a", "b")
 	if err := os.MkdirAll(inner, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -119,8 +119,8 @@ func TestNestedControlGroupsAreRemoved(t *testing.T) {
 		t.Errorf("folders %q, want three", got)
 	}
 	k.release()
-	if _, err := os.Stat(k.cgroup.folder.folder); err == nil {
-		t.Errorf("%s is left", k.cgroup.folder.folder)
+	if _, err := os.Stat(k.cgroup.folder); err == nil {
+		t.Errorf("%s is left", k.cgroup.folder)
 	}
 	if !k.empty() {
 		t.Error("a control group that is gone is not empty")

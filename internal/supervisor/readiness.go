@@ -67,7 +67,7 @@ func (r *readiness) next(passed bool, now time.Time, o *Options) readyStep {
 func (l *processLoop) beginProbing(c *child) (stop func()) {
 	check := l.proc.check()
 	if check.IsZero() {
-		l.setReady(true, "", 0)
+		l.becomeReady(0)
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -100,9 +100,7 @@ func (l *processLoop) probeUntil(ctx context.Context, check Check, c *child) {
 		}
 
 		if err == nil {
-			l.mu.Lock()
-			l.status.LastReady = time.Now()
-			l.mu.Unlock()
+			l.update(func(s *Status) { s.LastReady = time.Now() })
 		}
 
 		step := state.next(err == nil, time.Now(), l.opts)
@@ -113,10 +111,12 @@ func (l *processLoop) probeUntil(ctx context.Context, check Check, c *child) {
 
 func (l *processLoop) probe(ctx context.Context, check Check, c *child, ready bool) error {
 	err := l.runCheck(ctx, check, ready)
-	if errors.Is(err, errNothingListens) && check.Port == l.proc.Port {
+	switch {
+	case check.Port != l.proc.Port:
+		return err
+	case errors.Is(err, errNothingListens):
 		return listensElsewhere(err, c.ports())
-	}
-	if err != nil || l.proc.AnyListener || check.Port != l.proc.Port {
+	case err != nil:
 		return err
 	}
 	if holder, is := c.foreignListener(check.Port); is {
@@ -149,44 +149,43 @@ func (l *processLoop) runCheck(ctx context.Context, check Check, ready bool) err
 func (l *processLoop) applyStep(step readyStep, err error) {
 	switch {
 	case step.changed && err == nil:
-		l.setReady(true, "", step.after)
+		l.becomeReady(step.after)
 		return
 	case step.changed:
-		l.setReady(false, l.proc.Name+" is not ready: "+err.Error(), step.after)
+		l.becomeUnready(l.proc.Name + " is not ready: " + err.Error())
 		return
 	case err == nil:
 		return
 	}
 
-	l.mu.Lock()
-	if !l.status.Ready {
-		l.status.Reason = err.Error()
-	}
-
-	l.mu.Unlock()
+	l.update(func(s *Status) {
+		if !s.Ready {
+			s.Reason = err.Error()
+		}
+	})
 	if step.late {
-		call(l.opts.Events.ReadyLate, ReadyLate{Process: l.proc.Name, After: step.after, Reason: err.Error()})
+		callIfSet(l.opts.Events.ReadyLate, ReadyLate{Process: l.proc.Name, After: step.after, Reason: err.Error()})
 	}
 }
 
-func (l *processLoop) setReady(ready bool, reason string, after time.Duration) {
-	l.mu.Lock()
-	changed := l.status.Ready != ready
-	l.status.Ready, l.status.Reason = ready, reason
-	if changed && !ready && after == 0 {
-		l.status.LastReady = time.Now()
+func (l *processLoop) becomeReady(after time.Duration) {
+	if l.changeReady(true, "") {
+		callIfSet(l.opts.Events.Ready, Ready{Process: l.proc.Name, After: after}) // before the gate opens, which ends startup
+		l.gate()
 	}
+}
 
-	l.mu.Unlock()
-	if !changed {
-		return
+func (l *processLoop) becomeUnready(reason string) {
+	if l.changeReady(false, reason) {
+		l.gate()
+		callIfSet(l.opts.Events.NotReady, NotReady{Process: l.proc.Name, Reason: reason})
 	}
-	if ready { // before the gate opens, which ends startup
-		call(l.opts.Events.Ready, Ready{Process: l.proc.Name, After: after})
-	}
+}
 
-	l.gate()
-	if !ready {
-		call(l.opts.Events.NotReady, NotReady{Process: l.proc.Name, Reason: reason})
-	}
+func (l *processLoop) changeReady(ready bool, reason string) (changed bool) {
+	l.update(func(s *Status) {
+		changed = s.Ready != ready
+		s.Ready, s.Reason = ready, reason
+	})
+	return changed
 }

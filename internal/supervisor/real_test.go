@@ -44,7 +44,7 @@ func realSupervisor(t *testing.T, opts Options, procs ...Process) (*Supervisor, 
 	opts.Events.LinesDropped = func(e LinesDropped) { locked(func() { r.lost = e.Total }) }
 	opts.Events.Gate = func(e Gate) { r.gate <- e }
 	gaveUp := opts.Events.GaveUp
-	opts.Events.GaveUp = func(e GaveUp) { call(gaveUp, e); r.failed <- e.Err }
+	opts.Events.GaveUp = func(e GaveUp) { callIfSet(gaveUp, e); r.failed <- e.Err }
 	for i := range procs {
 		procs[i].OutputWait = cmp.Or(procs[i].OutputWait, hangGuard)
 	}

@@ -18,7 +18,7 @@ const (
 	reapAgain = time.Second
 )
 
-// reaper reaps orphans, which the kernel assigns to process 1, but never a child that this program waits for: Go
+// reaper reaps orphans, which the kernel assigns to process 1, but never a child that tendril waits for: Go
 // holds a pidfd of each such child. A nil reaper does nothing.
 type reaper struct {
 	signals chan os.Signal

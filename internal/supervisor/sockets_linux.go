@@ -44,11 +44,11 @@ func holderOf(sockets map[string]bool) string {
 	return ""
 }
 
-// foreignListenerOn reports whether a process outside k definitely accepts loopback connections on port. holder may be
-// "".
-func foreignListenerOn(port int, k *processTree) (holder string, is bool) {
+// foreignListenerOn reports whether a process outside the tree definitely accepts loopback connections on port. holder
+// may be "".
+func foreignListenerOn(port int, tree *processTree) (holder string, is bool) {
 	sockets := listeningSockets(port)
-	if hidden := removeHeld(sockets, k.members()); len(sockets) == 0 || len(hidden) > 0 {
+	if hidden := removeHeld(sockets, tree.members()); len(sockets) == 0 || len(hidden) > 0 {
 		return "", false
 	}
 	now := listeningSockets(port)
@@ -60,7 +60,7 @@ func foreignListenerOn(port int, k *processTree) (holder string, is bool) {
 	return "", false
 }
 
-func listeningPorts(k *processTree) []int {
+func listeningPorts(tree *processTree) []int {
 	all, _ := tcpSockets(" " + listening + " ")
 	portOf := map[string]int{}
 	others := map[string]bool{}
@@ -70,13 +70,11 @@ func listeningPorts(k *processTree) []int {
 		if err != nil || s.state != listening || !takesLoopback(address) {
 			continue
 		}
-		for socket := range s.client.sockets() {
-			portOf[socket] = int(number)
-			others[socket] = true
-		}
+		portOf[s.client.link()] = int(number)
+		others[s.client.link()] = true
 	}
 
-	removeHeld(others, k.members())
+	removeHeld(others, tree.members())
 	maps.DeleteFunc(portOf, func(socket string, _ int) bool { return others[socket] })
 	return slices.Compact(slices.Sorted(maps.Values(portOf)))
 }
@@ -119,7 +117,7 @@ func takesLoopback(address string) bool {
 	return false
 }
 
-// listeningSockets returns the sockets that accept loopback connections, named like the links in /proc/PID/fd.
+// listeningSockets returns the links of the sockets that accept loopback connections.
 func listeningSockets(port int) map[string]bool {
 	suffix := fmt.Sprintf(":%04X", port)
 	all, _ := tcpSockets(suffix)
@@ -132,7 +130,7 @@ func listeners(all []tcpSocket, suffix string) map[string]bool {
 	links := map[string]bool{}
 	for _, s := range all {
 		if address, ok := strings.CutSuffix(s.local, suffix); ok && s.state == listening && takesLoopback(address) {
-			maps.Copy(links, s.client.sockets())
+			links[s.client.link()] = true
 		}
 	}
 	return links
@@ -169,7 +167,10 @@ func parseSockets(text, part string) (found []tcpSocket) {
 // client identifies a socket, usually a connection's peer. inode is "0" if its program has closed the socket.
 type client struct{ inode, uid string }
 
-func (c client) sockets() map[string]bool { return map[string]bool{"socket:[" + c.inode + "]": true} }
+func (c client) isOpen() bool { return c.inode != "" && c.inode != "0" }
+
+// link returns the target of the socket's link in /proc/PID/fd.
+func (c client) link() string { return "socket:[" + c.inode + "]" }
 
 // known is false if conn is not IPv4 or the system does not list connections.
 func clientOf(conn net.Conn) (c client, known bool) {
@@ -278,11 +279,11 @@ func (t *processTree) owns(conn net.Conn) bool {
 	if !known {
 		return true
 	}
-	if c.inode == "" || c.inode == "0" {
+	if !c.isOpen() {
 		return false
 	}
 
-	sockets := c.sockets()
+	sockets := map[string]bool{c.link(): true}
 	leader := process{pid: int(t.pid.Load())}
 	removeHeld(sockets, []process{leader})
 	if len(sockets) == 0 { // usually, the leader holds the socket
@@ -310,8 +311,8 @@ func runsAs(p process, uid string) bool {
 // searches all processes.
 func Client(conn net.Conn) string {
 	c, _ := clientOf(conn)
-	if c.inode == "" || c.inode == "0" {
+	if !c.isOpen() {
 		return ""
 	}
-	return cmp.Or(holderOf(c.sockets()), "a program") + " of user " + c.uid
+	return cmp.Or(holderOf(map[string]bool{c.link(): true}), "a program") + " of user " + c.uid
 }

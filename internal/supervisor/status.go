@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"syscall"
@@ -95,12 +96,8 @@ func exitOf(state *os.ProcessState, err error) Exit {
 		e.Err = fmt.Errorf("waiting for the process: %w", err)
 		return e
 	}
-	status, ok := state.Sys().(syscall.WaitStatus)
-	if ok && status.Signaled() {
-		e.Signal = unix.SignalName(status.Signal())
-		if e.Signal == "" {
-			e.Signal = fmt.Sprintf("signal %d", int(status.Signal()))
-		}
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		e.Signal = cmp.Or(unix.SignalName(status.Signal()), fmt.Sprintf("signal %d", status.Signal()))
 		return e
 	}
 	e.Code = state.ExitCode()

@@ -191,6 +191,6 @@ func (s *Supervisor) updateGate() {
 	defer s.gateMu.Unlock()
 	if open, reason := s.gateNow(); open != s.open {
 		s.open = open
-		call(s.opts.Events.Gate, Gate{Open: open, Reason: reason})
+		callIfSet(s.opts.Events.Gate, Gate{Open: open, Reason: reason})
 	}
 }

@@ -20,7 +20,7 @@ func (t *Thread) Do(f func()) {
 	defer t.mu.Unlock()
 	if t.calls == nil {
 		t.calls = make(chan func())
-		go loop(t.calls)
+		go callOnThread(t.calls)
 	}
 	done := make(chan struct{})
 	t.calls <- func() {
@@ -30,7 +30,7 @@ func (t *Thread) Do(f func()) {
 	<-done
 }
 
-func loop(calls <-chan func()) {
+func callOnThread(calls <-chan func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread() // a locked thread would exit with its goroutine
 	for call := range calls {
