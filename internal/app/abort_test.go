@@ -66,7 +66,7 @@ func TestAnAbortEndsTheNewReplicas(t *testing.T) {
 		if err := m.deploy(t.Context(), versionOf(3, good)); err != nil || m.current().number != 3 {
 			t.Errorf("the next deployment: %v; version %d serves", err, m.current().number)
 		}
-		if err := m.stop(t.Context()); err != nil {
+		if err := m.stop(); err != nil {
 			t.Error(err)
 		}
 	})

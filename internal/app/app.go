@@ -93,7 +93,7 @@ type App struct {
 	run        context.Context
 	endRun     context.CancelFunc
 	background sync.WaitGroup
-	first      int
+	first      int // the first version's number
 	startHooks chan struct{}
 }
 
@@ -110,7 +110,7 @@ func New(opts *Options) *App {
 	}}
 	a.balancer.changed = a.gate.change
 
-	launcher := &supervised{opts: opts, detector: a.detector, pid: pid, gaveUp: a.gaveUp}
+	launcher := &processLauncher{opts: opts, detector: a.detector, pid: pid, gaveUp: a.gaveUp}
 	a.isSameApp = launcher.isSameApp
 	a.numbers.log = opts.Log
 	a.versions.log = opts.Log
@@ -200,7 +200,7 @@ func (a *App) Stop(context.Context) error {
 		a.blockChanges()
 		a.steps.stop()
 	})
-	err := a.replicas.stop(a.opts.Hurry)
+	err := a.replicas.stop()
 	stepsEnd.Wait()
 	return err
 }
@@ -214,9 +214,9 @@ func (a *App) blockChanges() {
 		close(backgroundEnded)
 	}()
 
-	for _, event := range []<-chan struct{}{backgroundEnded, a.opts.Changing} {
+	for _, done := range []<-chan struct{}{backgroundEnded, a.opts.Changing} {
 		select {
-		case <-event:
+		case <-done:
 		case <-a.opts.Hurry.Done():
 		}
 	}

@@ -24,7 +24,7 @@ type balancer struct {
 	replicas []*replica
 	open     bool
 	updated  chan struct{} // closed and replaced on each change
-	calls    sync.Mutex
+	changing sync.Mutex    // keeps calls of changed in order
 }
 
 func newBalancer(port int, freePort func() (int, error)) *balancer {
@@ -197,8 +197,8 @@ func (b *balancer) state() (open bool, reason string) {
 }
 
 func (b *balancer) change(do func()) {
-	b.calls.Lock()
-	defer b.calls.Unlock()
+	b.changing.Lock()
+	defer b.changing.Unlock()
 
 	b.mu.Lock()
 	do()

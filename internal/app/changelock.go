@@ -81,11 +81,11 @@ func (l *changeLock) acquire(ctx context.Context, kind changeKind, giveUp contex
 	if kind == toDeploy {
 		return l.acquireToDeploy(ctx)
 	}
-	if len(l.token) == 0 {
+	select {
+	case <-l.token:
+	default:
 		return ErrBusy
 	}
-
-	<-l.token
 	if kind == toScale {
 		l.giveUp = giveUp
 	}

@@ -283,13 +283,10 @@ func (a *App) deploy(ctx context.Context, v version) (api.DeployResult, error) {
 	a.logDeploymentStarted(old, v)
 
 	err := a.prepare(ctx, &v)
-	switch {
-	case err == nil:
+	if err != nil {
+		a.logNotPrepared(ctx, v, err)
+	} else {
 		err = a.replicas.deploy(ctx, v)
-	case isStopped(ctx):
-		event.Deploy.Log(a.opts.Log, slog.LevelError, "deployment abandoned", "version", v.number, "err", err)
-	case !isAborted(ctx):
-		event.Deploy.Log(a.opts.Log, slog.LevelError, "deployment failed, the previous version is still serving", "version", v.number, "err", err)
 	}
 	if err != nil {
 		return api.DeployResult{}, a.undoDeployment(ctx, v, err)
@@ -327,6 +324,17 @@ func (a *App) prepare(ctx context.Context, v *version) error {
 	return nil
 }
 
+func (a *App) logNotPrepared(ctx context.Context, v version, err error) {
+	message := "deployment failed, the previous version is still serving"
+	switch {
+	case isAborted(ctx): // logged by undoDeployment
+		return
+	case isStopped(ctx):
+		message = "deployment abandoned"
+	}
+	event.Deploy.Log(a.opts.Log, slog.LevelError, message, "version", v.number, "err", err)
+}
+
 func (a *App) undoDeployment(ctx context.Context, v version, cause error) error {
 	if isAborted(ctx) {
 		cause = context.Cause(ctx)
@@ -334,7 +342,12 @@ func (a *App) undoDeployment(ctx context.Context, v version, cause error) error 
 	}
 	a.steps.endLeftBehind(v.isNumber)
 	a.removeFacts(v.facts)
-	a.recordFailed(ctx, v, cause)
+	if v.unpacked {
+		a.removeCopy(v.dir())
+	}
+	if !isStopped(ctx) {
+		a.recordFailed(v, cause)
+	}
 	return a.endFailed(ctx, api.DeployRolledBack, cause)
 }
 
@@ -393,9 +406,9 @@ func (a *App) untilStop(ctx context.Context) (context.Context, context.CancelCau
 func (a *App) endFailed(ctx context.Context, state string, err error) error {
 	a.deployments.end(state, err)
 	failed := &api.DeployError{Switched: state == api.DeployFailed, Stopped: isStopped(ctx),
-		Aborted: state == api.DeployRolledBack && errors.Is(err, errAborted), Err: err}
-	if step := (*stepError)(nil); errors.As(err, &step) {
-		failed.Step, failed.Output = step.name, step.output()
+		Aborted: isAbortion(state, err), Err: err}
+	if process := (*processError)(nil); errors.As(err, &process) {
+		failed.Step, failed.Output = process.name, process.output.lines()
 	}
 	return failed
 }

@@ -68,10 +68,15 @@ func (d *deployments) end(state string, err error) {
 		last.Ended = time.Now()
 		if err != nil {
 			last.Error = reasonOf(err)
-			last.Aborted = state == api.DeployRolledBack && errors.Is(err, errAborted)
+			last.Aborted = isAbortion(state, err)
 		}
 		close(d.over)
 	})
+}
+
+// isAbortion returns false for an abort after the switch, which only skipped hooks.
+func isAbortion(state string, err error) bool {
+	return state == api.DeployRolledBack && errors.Is(err, errAborted)
 }
 
 func reasonOf(err error) string { return strings.TrimPrefix(err.Error(), errRolledBack.Error()+": ") }

@@ -14,7 +14,7 @@ const (
 	maxQuarantined = 10_000
 )
 
-// detector finds the messages that crash the app. It is safe for concurrent use.
+// detector finds the messages that crash the app.
 type detector struct {
 	log *slog.Logger
 
@@ -22,7 +22,7 @@ type detector struct {
 	quarantined map[string]*crashRecord
 	streak      int // different poison messages since the last success
 	broken      bool
-	// idle is true if no message is quarantined and streak is 0. Deliveries then skip the lock.
+	// idle lets deliveries skip the lock if no message is quarantined and streak is 0.
 	idle atomic.Bool
 }
 

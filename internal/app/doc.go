@@ -12,8 +12,7 @@
 // # Invariants
 //
 //   - A serving replica is stopped only if it has no deliveries, draining exceeds its limit, or the environment stops.
-//   - Only one change (start, scale, restart, deploy) runs at a time; others fail with [ErrBusy], except that a
-//     deployment waits for a start, and cancels a change of size or a restart.
+//   - Only one change (start, scale, restart, deploy) runs at a time.
 //   - A deployment switches deliveries only while all of the new version's replicas are ready at the same time.
 //   - A deployment that fails before the switch leaves the previous replicas serving and none of its own running.
 //   - Each helper, a process without deliveries, runs only once at a time, even during a deployment.

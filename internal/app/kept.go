@@ -212,13 +212,7 @@ func (a *App) recordServing(v version) {
 	a.versions.add(listEntry)
 }
 
-func (a *App) recordFailed(ctx context.Context, v version, cause error) {
-	if v.unpacked {
-		a.removeCopy(v.dir())
-	}
-	if isStopped(ctx) {
-		return
-	}
+func (a *App) recordFailed(v version, cause error) {
 	listEntry := v.listEntry()
 	listEntry.State, listEntry.Folder = api.VersionFailed, ""
 	listEntry.DeployedAt, listEntry.Error = time.Now(), reasonOf(cause)

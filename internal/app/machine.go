@@ -32,7 +32,7 @@ func (s *stepRunner) prepareMachine(ctx context.Context, v version) error {
 		return nil
 	}
 	if err := linkGetConfig(v.bundle); err != nil {
-		return &stepError{"get-config", (&lastLines{}).lines, fmt.Errorf("linking get-config: %w", err)}
+		return &processError{"get-config", &lastLines{}, fmt.Errorf("linking get-config: %w", err)}
 	}
 	steps := machine.Plan(&v.bundle.Machine)
 	system := &machineSystem{runner: s, version: v.number, environ: s.opts.processEnviron(v, s.opts.Settings().Port, false)}

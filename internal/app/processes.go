@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -31,15 +32,14 @@ func Guard(s *config.Settings, p supervisor.Process) supervisor.Process {
 	return p
 }
 
-type supervised struct {
+type processLauncher struct {
 	opts     *Options
 	detector *detector
 	pid      *pidFile
-	// gaveUp is called with the replica, or with nil for a helper.
-	gaveUp func(*replica, *supervisor.FailedError)
+	gaveUp   func(*replica, *supervisor.FailedError)
 }
 
-func (s *supervised) launch(ctx context.Context, v version, r *replica) (processes, error) {
+func (s *processLauncher) launch(ctx context.Context, v version, r *replica) (processes, error) {
 	check, err := checkOf(s.opts.Settings().Healthcheck, r.port)
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (s *supervised) launch(ctx context.Context, v version, r *replica) (process
 	return s.start(ctx, []supervisor.Process{web}, r)
 }
 
-func (s *supervised) helpers(ctx context.Context, v version) (processes, error) {
+func (s *processLauncher) helpers(ctx context.Context, v version) (processes, error) {
 	if !v.isFromBundle() {
 		return nil, nil
 	}
@@ -73,16 +73,16 @@ func (s *supervised) helpers(ctx context.Context, v version) (processes, error) 
 	return s.start(ctx, list, nil)
 }
 
-func (s *supervised) start(ctx context.Context, list []supervisor.Process, r *replica) (processes, error) {
-	set := s.opts.Settings()
+func (s *processLauncher) start(ctx context.Context, list []supervisor.Process, r *replica) (processes, error) {
+	settings := s.opts.Settings()
 	opts := &supervisor.Options{
-		Grace: max(set.AppGrace, time.Nanosecond), RestartMin: restartMin, RestartLimit: set.RestartLimit,
-		RestartWindow: set.RestartWindow, RetryAfter: RetryGivenUp, Hurry: s.opts.Hurry, ReadyLateAfter: readyLate,
-		LinesPerSecond: set.AppLogRate, Output: s.opts.Output, Events: s.events(r),
+		Grace: settings.AppGrace, RestartMin: restartMin, RestartLimit: settings.RestartLimit,
+		RestartWindow: settings.RestartWindow, RetryAfter: RetryGivenUp, Hurry: s.opts.Hurry, ReadyLateAfter: readyLate,
+		LinesPerSecond: settings.AppLogRate, Output: s.opts.Output, Events: s.events(r),
 	}
-	if opts.RestartLimit == 0 {
-		opts.RestartLimit = -1
-	}
+	// The supervisor replaces 0 with its defaults.
+	opts.Grace = max(opts.Grace, time.Nanosecond)
+	opts.RestartLimit = cmp.Or(opts.RestartLimit, -1)
 
 	if r != nil {
 		opts.Excused = func(string, supervisor.Exit) bool { return s.excused(r) }
@@ -102,7 +102,7 @@ func (s *supervised) start(ctx context.Context, list []supervisor.Process, r *re
 	return all, nil
 }
 
-func (s *supervised) excused(r *replica) bool {
+func (s *processLauncher) excused(r *replica) bool {
 	return r.causedByMessage.Load() && !s.detector.isBroken()
 }
 
@@ -115,13 +115,13 @@ func checkOf(healthcheck string, port int) (supervisor.Check, error) {
 	return check, err
 }
 
-func (s *supervised) isSameApp(v, next version) bool {
+func (s *processLauncher) isSameApp(v, next version) bool {
 	return slices.Equal(v.bundle.Processes, next.bundle.Processes) &&
 		slices.Equal(s.opts.Environ(v.bundle, 0), s.opts.Environ(next.bundle, 0))
 }
 
 // r is nil for the helpers.
-func (s *supervised) events(r *replica) supervisor.Events {
+func (s *processLauncher) events(r *replica) supervisor.Events {
 	events := supervisor.Events{
 		Started:      func(e supervisor.Started) { s.started(r, e) },
 		ReadyLate:    s.logReadyLate,
@@ -140,30 +140,34 @@ func (s *supervised) events(r *replica) supervisor.Events {
 	return events
 }
 
-func (s *supervised) logReadyLate(e supervisor.ReadyLate) {
+func (s *processLauncher) logReadyLate(e supervisor.ReadyLate) {
 	s.opts.Log.Warn("process still not ready", "process", e.Process, "duration_ms", e.After.Milliseconds(), "reason", e.Reason)
 }
 
-func (s *supervised) logNotReady(e supervisor.NotReady) {
+func (s *processLauncher) logNotReady(e supervisor.NotReady) {
 	s.opts.Log.Debug("process not ready", "process", e.Process, "reason", e.Reason)
 }
 
-func (s *supervised) logKilled(e supervisor.Killed) {
+func (s *processLauncher) logKilled(e supervisor.Killed) {
 	s.opts.Log.Warn("process killed", "process", e.Process, "pid", e.PID, "reason", e.Reason)
 }
 
-func (s *supervised) logReady(e supervisor.Ready) {
+func (s *processLauncher) logReady(e supervisor.Ready) {
 	s.opts.Log.Info("process ready", "process", e.Process, "duration_ms", e.After.Milliseconds())
 }
 
 // Deliveries wait only briefly for the exit, so it is recorded before the process's descendants have exited.
-func (s *supervised) ended(r *replica) {
-	if r.wasReady.Load() {
-		s.recordExit(r, supervisor.Exit{})
+func (s *processLauncher) ended(r *replica) {
+	if r.wasReady.Load() && !s.isStopping(r) {
+		r.recordExit(func(messages []delivered) { s.detector.crashed(messages, time.Now()) })
 	}
 }
 
-func (s *supervised) started(r *replica, e supervisor.Started) {
+func (s *processLauncher) isStopping(r *replica) bool {
+	return s.opts.stopping() || r != nil && r.stopping.Load()
+}
+
+func (s *processLauncher) started(r *replica, e supervisor.Started) {
 	level := slog.LevelInfo // helpers have no readiness
 	if r != nil {
 		s.pid.started(r, e.PID)
@@ -172,27 +176,21 @@ func (s *supervised) started(r *replica, e supervisor.Started) {
 	s.opts.Log.Log(context.Background(), level, "process started", "process", e.Process, "pid", e.PID)
 }
 
-func (s *supervised) exited(r *replica, e supervisor.Exited) {
+func (s *processLauncher) exited(r *replica, e supervisor.Exited) {
 	s.opts.Counters.Exited(e)
 	if r != nil {
 		s.pid.ended(r)
-		if !r.wasReady.Load() {
-			s.recordExit(r, e.Exit)
+		if !r.wasReady.Load() && !s.isStopping(r) {
+			r.countEarlyExit(e.Exit)
 		}
 	}
 	s.logExit(r, e)
 }
 
-func (s *supervised) recordExit(r *replica, how supervisor.Exit) {
-	if !s.opts.stopping() {
-		r.recordExit(how, func(messages []delivered) { s.detector.crashed(messages, time.Now()) })
-	}
-}
-
-func (s *supervised) logExit(r *replica, e supervisor.Exited) {
+func (s *processLauncher) logExit(r *replica, e supervisor.Exited) {
 	level := slog.LevelWarn
 	switch {
-	case s.opts.stopping(), r != nil && r.stopping.Load(), e.Restart:
+	case s.isStopping(r), e.Restart:
 		level = slog.LevelDebug
 	case r == nil && e.Exit.Code == 0:
 		level = slog.LevelInfo
@@ -200,7 +198,7 @@ func (s *supervised) logExit(r *replica, e supervisor.Exited) {
 	event.Health.Log(s.opts.Log, level, "process exited", "process", e.Process, "pid", e.PID, "reason", e.Exit.String())
 }
 
-func (s *supervised) restarting(e supervisor.Restarting) {
+func (s *processLauncher) restarting(e supervisor.Restarting) {
 	s.opts.Counters.Restarting(e)
 	switch {
 	case e.OnTrial:

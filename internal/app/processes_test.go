@@ -10,13 +10,13 @@ import (
 	"tendril/internal/supervisor"
 )
 
-func newTestProcesses(t *testing.T) (*supervised, *replica) {
+func newTestProcesses(t *testing.T) (*processLauncher, *replica) {
 	t.Helper()
 	settings := &config.Settings{}
 	opts := &Options{Settings: func() *config.Settings { return settings }, Log: slog.New(slog.DiscardHandler), Hurry: context.Background(),
 		Counters: supervisor.Events{Exited: func(supervisor.Exited) {}}}
 	pid, _ := newTestPIDFile(t)
-	return &supervised{opts: opts, detector: newDetector(opts.Log), pid: pid}, mustAdd(t, newTestBalancer())
+	return &processLauncher{opts: opts, detector: newDetector(opts.Log), pid: pid}, mustAdd(t, newTestBalancer())
 }
 
 func isDone(r <-chan struct{}) bool {
@@ -60,7 +60,7 @@ func TestReplicaThatNeverWasReadySaysHowItEnded(t *testing.T) {
 	t.Parallel()
 	s, r := newTestProcesses(t)
 	events := s.events(r)
-	for range maxExits {
+	for range maxEarlyExits {
 		if r.err() != nil {
 			t.Fatal("it was abandoned too early")
 		}

@@ -15,6 +15,7 @@ import (
 const (
 	quarantineIdle  = time.Minute
 	quarantinePause = 200 * time.Millisecond // before an undelivered message is retried
+	quarantineStart = time.Second            // the same if the replica is not ready
 )
 
 type quarantine struct {
@@ -36,7 +37,7 @@ func (q *quarantine) deliver(ctx context.Context, to func(*replica) queue.Result
 	r, err := q.readyReplica(ctx)
 	if err != nil {
 		return queue.Result{Outcome: queue.Postponed, Reason: "the replica for quarantined messages is not ready",
-			Err: err, RetryAfter: 5 * quarantinePause}
+			Err: err, RetryAfter: quarantineStart}
 	}
 
 	result := to(r)

@@ -39,8 +39,9 @@ type replica struct {
 	// last exit.
 	wasReady, causedByMessage atomic.Bool
 
+	earlyExits int // used only by its events
+
 	mu          sync.Mutex
-	exits       int
 	failure     error
 	messages    map[delivered]int
 	exited      chan struct{} // closed and replaced on an unexpected exit
@@ -137,18 +138,18 @@ func (r *replica) end(m delivered) {
 	}
 }
 
-const maxExits = 3
+const maxEarlyExits = 3
+
+func (r *replica) countEarlyExit(how supervisor.Exit) {
+	r.earlyExits++
+	if r.earlyExits == maxEarlyExits {
+		r.giveUp(fmt.Errorf("%s exited %d times before it was ready: %s", r.name(), r.earlyExits, how))
+	}
+}
 
 // recordExit passes the messages in flight to crashed before it wakes their deliveries.
-func (r *replica) recordExit(how supervisor.Exit, crashed func([]delivered)) {
-	if r.stopping.Load() {
-		return
-	}
+func (r *replica) recordExit(crashed func([]delivered)) {
 	r.mu.Lock()
-	r.exits++
-	if r.exits == maxExits && !r.wasReady.Load() && r.failure == nil {
-		r.failure = fmt.Errorf("%s exited %d times before it was ready: %s", r.name(), r.exits, how)
-	}
 	messages := slices.SortedFunc(maps.Keys(r.messages), func(a, b delivered) int { return strings.Compare(a.id, b.id) })
 	r.causedByMessage.Store(len(messages) > 0)
 	exited := r.exited
@@ -163,18 +164,19 @@ const (
 	maxLastLine  = 1000 // bytes
 )
 
-func (r *replica) failedStep(err error) error { return &stepError{r.name(), r.output.lines, err} }
+func (r *replica) withOutput(err error) error { return &processError{r.name(), &r.output, err} }
 
-type stepError struct {
+// processError is the failure of a replica or of a deployment step.
+type processError struct {
 	name   string
-	output func() []string
+	output *lastLines
 	err    error
 }
 
-// Error omits the step's output, which may contain secrets: all console users can see the error.
-func (s *stepError) Error() string { return s.err.Error() }
+// Error omits the output, which may contain secrets: all console users can see the error.
+func (p *processError) Error() string { return p.err.Error() }
 
-func (s *stepError) Unwrap() error { return s.err }
+func (p *processError) Unwrap() error { return p.err }
 
 type lastLines struct {
 	mu   sync.Mutex

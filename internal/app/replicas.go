@@ -27,7 +27,7 @@ type replicaOptions struct {
 	readyTimeout func() time.Duration
 	drainTimeout func() time.Duration
 	stopTimeout  func() time.Duration
-	hurry        context.Context
+	hurry        context.Context // once done, stopping processes are killed
 	log          *slog.Logger
 	// These report the progress of a deployment. They are not called concurrently and must not change the set.
 	starting, switching, switched func()
@@ -41,11 +41,7 @@ type replicaSet struct {
 	opts     replicaOptions
 	changes  *changeLock
 	retiring sync.WaitGroup
-	// hurried is done once opts.hurry or the context of [replicaSet.stop] is done. Stopping processes are then killed.
-	hurried context.Context
-	hurry   context.CancelFunc
-
-	now atomic.Pointer[serving]
+	now      atomic.Pointer[serving]
 }
 
 // serving is an immutable snapshot, replaced only under the change lock.
@@ -58,7 +54,6 @@ type serving struct {
 func newReplicaSet(b *balancer, l launcher, opts replicaOptions) *replicaSet {
 	s := &replicaSet{balancer: b, launcher: l, opts: opts, changes: newChangeLock()}
 	s.now.Store(&serving{})
-	s.hurried, s.hurry = context.WithCancel(opts.hurry)
 	return s
 }
 
@@ -186,6 +181,7 @@ func (s *replicaSet) adopt(ctx context.Context, v version) error {
 	return nil
 }
 
+// replaceHelpers restarts the previous helpers if v's do not start, or if the new replicas are no longer ready.
 func (s *replicaSet) replaceHelpers(ctx context.Context, v version, replicas []*replica) (processes, error) {
 	old := s.now.Load()
 	s.stopOne(old.helpers)
@@ -230,7 +226,7 @@ func awaitReady(ctx context.Context, replicas []*replica, timeout time.Duration)
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-limit:
-			return late.failedStep(fmt.Errorf("%s was not ready within %s: %s", late.name(), timeout, reason))
+			return late.withOutput(fmt.Errorf("%s was not ready within %s: %s", late.name(), timeout, reason))
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -241,14 +237,14 @@ func checkStillReady(replicas []*replica) error {
 	if err != nil || late == nil {
 		return err
 	}
-	return late.failedStep(fmt.Errorf("%s is no longer ready: %s", late.name(), reason))
+	return late.withOutput(fmt.Errorf("%s is no longer ready: %s", late.name(), reason))
 }
 
 // firstUnready returns nil if all replicas are ready, and an error if any has failed.
 func firstUnready(replicas []*replica) (first *replica, reason string, err error) {
 	for _, r := range replicas {
 		if err := r.err(); err != nil {
-			return nil, "", r.failedStep(err)
+			return nil, "", r.withOutput(err)
 		}
 		if ready, known := r.isReady(); !ready && first == nil {
 			first = r
@@ -320,11 +316,8 @@ func (s *replicaSet) launchReady(ctx context.Context, v version, n int) ([]*repl
 	return replicas, nil
 }
 
-// stop cancels a change in progress, and stops all replicas and helpers. Deliveries must have ended. Once ctx is done,
-// it kills the processes.
-func (s *replicaSet) stop(ctx context.Context) error {
-	unregister := context.AfterFunc(ctx, s.hurry)
-	defer unregister()
+// stop cancels a change in progress, and stops all replicas and helpers. Deliveries must have ended.
+func (s *replicaSet) stop() error {
 	endChange := s.changes.stop()
 	defer endChange()
 
@@ -333,10 +326,10 @@ func (s *replicaSet) stop(ctx context.Context) error {
 	var all sync.WaitGroup
 	errs := make([]error, len(old.replicas)+1)
 	for i, r := range old.replicas {
-		all.Go(func() { errs[i] = r.Stop(s.hurried) })
+		all.Go(func() { errs[i] = r.Stop(s.opts.hurry) })
 	}
 	if old.helpers != nil {
-		all.Go(func() { errs[len(old.replicas)] = old.helpers.Stop(s.hurried) })
+		all.Go(func() { errs[len(old.replicas)] = old.helpers.Stop(s.opts.hurry) })
 	}
 	all.Wait()
 	s.retiring.Wait()
@@ -386,7 +379,7 @@ func (s *replicaSet) stopOne(p interface{ Stop(context.Context) error }) {
 	if p == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(s.hurried, s.opts.stopTimeout())
+	ctx, cancel := context.WithTimeout(s.opts.hurry, s.opts.stopTimeout())
 	defer cancel()
 	_ = p.Stop(ctx)
 }

@@ -87,7 +87,7 @@ func startReplicas(t *testing.T, n int, change func(*replicaOptions)) (*fakeLaun
 	}
 	time.Sleep(time.Second)
 	t.Cleanup(func() {
-		if err := m.stop(context.Background()); err != nil {
+		if err := m.stop(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -310,7 +310,7 @@ func TestHundredDeployments(t *testing.T) {
 			if (err != nil) != (k != good) || err != nil && !errors.Is(err, errRolledBack) {
 				t.Fatalf("deploying a version that %s: %v", k, err)
 			}
-			var replica *stepError
+			var replica *processError
 			if named := errors.As(err, &replica); named != (k == crashing || k == never) {
 				t.Errorf("deploying a version that %s: %v, and a replica is named: %v", k, err, named)
 			}
@@ -336,7 +336,7 @@ func TestHundredDeployments(t *testing.T) {
 		}
 		cancel()
 		wait()
-		if err := m.stop(t.Context()); err != nil {
+		if err := m.stop(); err != nil {
 			t.Error(err)
 		}
 		if s.replicas() != 0 || s.helpersRunning() != 0 {
@@ -378,7 +378,7 @@ func TestScale(t *testing.T) {
 		if refused.Load() != 0 {
 			t.Errorf("%d deliveries found nobody", refused.Load())
 		}
-		if err := m.stop(t.Context()); err != nil {
+		if err := m.stop(); err != nil {
 			t.Error(err)
 		}
 		if err := m.scale(t.Context(), 2); !errors.Is(err, ErrStopped) {
@@ -397,7 +397,7 @@ func TestFailedScaleOutChangesNothing(t *testing.T) {
 		if err := m.scale(t.Context(), 3); err == nil || m.size() != 1 || s.replicas() != 1 {
 			t.Errorf("%v; %d replicas", err, m.size())
 		}
-		m.stop(t.Context())
+		m.stop()
 	})
 }
 
@@ -449,7 +449,7 @@ func TestDeploymentDoesNotWaitForAChangeOfSize(t *testing.T) {
 		if s.replicas() != 1 || m.size() != 1 || len(s.forced()) != 0 {
 			t.Errorf("%d replicas run, %d serve, %d forced", s.replicas(), m.size(), len(s.forced()))
 		}
-		m.stop(t.Context())
+		m.stop()
 	})
 }
 
@@ -469,7 +469,7 @@ func TestDeploymentWaitsForTheStart(t *testing.T) {
 		if err := <-deployed; err != nil || m.current().number != 2 || s.replicas() != 2 {
 			t.Errorf("the deployment: %v; version %d serves, %d replicas run", err, m.current().number, s.replicas())
 		}
-		m.stop(t.Context())
+		m.stop()
 	})
 }
 
@@ -488,7 +488,7 @@ func TestStopWaitsForRetiredReplicas(t *testing.T) {
 		if err := m.scale(t.Context(), 1); err != nil {
 			t.Fatal(err)
 		}
-		if err := m.stop(t.Context()); err != nil || s.replicas() != 0 || len(s.forced()) != 2 {
+		if err := m.stop(); err != nil || s.replicas() != 0 || len(s.forced()) != 2 {
 			t.Errorf("the stop: %v; %d replicas run, %d forced", err, s.replicas(), len(s.forced()))
 		}
 	})
@@ -507,7 +507,7 @@ func TestStopEndsADeployment(t *testing.T) {
 			t.Errorf("a second deployment: %v", err)
 		}
 		stopped := make(chan error)
-		go func() { stopped <- m.stop(context.Background()) }()
+		go func() { stopped <- m.stop() }()
 		if err := <-deployed; !errors.Is(err, errRolledBack) || !errors.Is(err, ErrStopped) ||
 			errors.Is(err, context.Canceled) {
 			t.Errorf("the deployment: %v", err)
@@ -561,7 +561,7 @@ func TestDrainHasALimit(t *testing.T) {
 		if err := m.scale(t.Context(), 1); err != nil {
 			t.Fatal(err)
 		}
-		m.stop(t.Context())
+		m.stop()
 		want := []string{"in_work=1 reason=the deliveries took longer than 3s",
 			"in_work=1 reason=the deliveries took longer than 1m0s", "in_work=1 reason=the environment is stopping"}
 		forced := s.forced()
@@ -698,7 +698,7 @@ func TestSwitchOnlyToReplicasThatAreReadyTogether(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		m.balancer.changed = nil
-		m.stop(t.Context())
+		m.stop()
 	})
 }
 
@@ -733,7 +733,7 @@ func TestNoSwitchToReplicasThatBecameUnready(t *testing.T) {
 			if v := now.helpers.(*fakeProcesses).version; v.number != 1 {
 				t.Errorf("the helpers are of version %d", v.number)
 			}
-			if err := m.stop(t.Context()); err != nil || s.helpersRunning() != 0 {
+			if err := m.stop(); err != nil || s.helpersRunning() != 0 {
 				t.Errorf("the stop: %v; %d helpers run", err, s.helpersRunning())
 			}
 		})
@@ -772,7 +772,7 @@ func TestManyReplicasEndTogether(t *testing.T) {
 					t.Errorf("%s that is hurried after %s: its replicas ended within %s, want %s", what, hurried, took, want)
 				}
 				began = time.Now()
-				err := m.stop(t.Context())
+				err := m.stop()
 				if took := time.Since(began); err != nil || took > grace || s.replicas()+s.helpersRunning() != 0 {
 					t.Errorf("the stop took %s (%v), and %d replicas run", took, err, s.replicas())
 				}

@@ -26,13 +26,13 @@ func (a *App) Restart(ctx context.Context, name string) (started string, err err
 	}
 
 	started, err = a.replicas.restart(ctx, name)
-	var step *stepError
+	var process *processError
 	switch {
 	case errors.Is(err, errNoProcess):
 		return "", &api.Error{Status: http.StatusNotFound, Message: err.Error(), Hint: "'tendril status' lists them"}
-	case errors.As(err, &step):
+	case errors.As(err, &process):
 		return "", &api.Error{Status: http.StatusUnprocessableEntity, Message: err.Error(),
-			Hint: "the previous process is still serving", Step: step.name, Output: step.output()}
+			Hint: "the previous process is still serving", Step: process.name, Output: process.output.lines()}
 	}
 	return started, err
 }

@@ -130,7 +130,7 @@ func TestARestartIsReportedBeforeAShutdownRemovesTheReplicas(t *testing.T) {
 		stopped := make(chan error, 1)
 		_, m = newFakeLauncher(t, func(o *replicaOptions) {
 			o.restarted = func() {
-				go func() { stopped <- m.stop(context.Background()) }()
+				go func() { stopped <- m.stop() }()
 				synctest.Wait()
 				reported = namesOf(m)
 			}
@@ -209,7 +209,7 @@ func TestACrashInQuarantineDoesNotDelayTheNextMessage(t *testing.T) {
 		route.detector.crashed(from("jobs", poison.ID), time.Now())
 		var replicas []*replica
 		for range 3 {
-			result := route.deliver(t.Context(), []*queue.Message{poison}, func(*deliver.Client) []queue.Result {
+			crash := func(*deliver.Client, context.Context, []*queue.Message) []queue.Result {
 				r := q.running()
 				replicas = append(replicas, r)
 				r.mu.Lock()
@@ -217,7 +217,8 @@ func TestACrashInQuarantineDoesNotDelayTheNextMessage(t *testing.T) {
 				r.exited = make(chan struct{})
 				r.mu.Unlock()
 				return []queue.Result{{Outcome: queue.Failed}}
-			})[0]
+			}
+			result := route.deliver(t.Context(), []*queue.Message{poison}, crash)[0]
 			if !strings.HasPrefix(result.Reason, "the app exited") || q.running() != nil {
 				t.Errorf("after a crash: %+v, the replica is kept: %t", result, q.running() != nil)
 			}
@@ -315,7 +316,7 @@ func TestTheNextChangeNeedNotWaitForOldVersions(t *testing.T) {
 		if s.replicas() != 2 || len(s.forced()) != 0 || !slices.Equal(retired, []int{1, 2, 3, 4}) {
 			t.Errorf("%d replicas run, %d were forced, retired %v", s.replicas(), len(s.forced()), retired)
 		}
-		if err := m.stop(t.Context()); err != nil {
+		if err := m.stop(); err != nil {
 			t.Error(err)
 		}
 	})

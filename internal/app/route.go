@@ -31,21 +31,25 @@ type Route struct {
 
 // Deliver delivers one message.
 func (t *Route) Deliver(ctx context.Context, m *queue.Message) queue.Result {
-	return t.deliver(ctx, []*queue.Message{m}, func(c *deliver.Client) []queue.Result {
-		return []queue.Result{c.Deliver(ctx, m)}
-	})[0]
+	return t.deliver(ctx, []*queue.Message{m}, postOne)[0]
+}
+
+type postFunc func(c *deliver.Client, ctx context.Context, ms []*queue.Message) []queue.Result
+
+func postOne(c *deliver.Client, ctx context.Context, ms []*queue.Message) []queue.Result {
+	return []queue.Result{c.Deliver(ctx, ms[0])}
 }
 
 // DeliverBatch delivers quarantined messages alone and the others together.
 func (t *Route) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.Result {
 	quarantined := func(m *queue.Message) bool { return t.detector.isQuarantined(m.ID) }
 	return deliver.InParts(ms, t.fifo, quarantined, func(part []*queue.Message) []queue.Result {
-		return t.deliver(ctx, part, func(c *deliver.Client) []queue.Result { return c.DeliverBatch(ctx, part) })
+		return t.deliver(ctx, part, (*deliver.Client).DeliverBatch)
 	})
 }
 
-func (t *Route) deliver(ctx context.Context, ms []*queue.Message, post func(*deliver.Client) []queue.Result,
-) []queue.Result {
+// deliver delivers only the first message if that is quarantined.
+func (t *Route) deliver(ctx context.Context, ms []*queue.Message, post postFunc) []queue.Result {
 	if t.detector.isQuarantined(ms[0].ID) {
 		return []queue.Result{t.quarantine.deliver(ctx, func(r *replica) queue.Result {
 			return t.deliverTo(ctx, r, ms[:1], post, true)[0]
@@ -60,9 +64,8 @@ func (t *Route) deliver(ctx context.Context, ms []*queue.Message, post func(*del
 	return t.deliverTo(ctx, r, ms, post, false)
 }
 
-func (t *Route) deliverTo(ctx context.Context, r *replica, ms []*queue.Message,
-	post func(*deliver.Client) []queue.Result, alone bool,
-) []queue.Result {
+func (t *Route) deliverTo(ctx context.Context, r *replica, ms []*queue.Message, post postFunc,
+	alone bool) []queue.Result {
 	connection, err := r.connection(t)
 	if err != nil {
 		return unreached(len(ms), badAddress, err)
@@ -76,7 +79,7 @@ func (t *Route) deliverTo(ctx context.Context, r *replica, ms []*queue.Message,
 		exited = r.begin(d)
 		defer r.end(d)
 	}
-	results := post(connection)
+	results := post(connection, ctx, ms)
 	t.recordOutcomes(ctx, r, ms, results, exited, alone)
 	return results
 }

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -28,12 +29,13 @@ func TestRefusedTaskPathHoldsUpNothing(t *testing.T) {
 		m := &queue.Message{ID: "m", ReceiveCount: 1, Run: &queue.Run{Path: "http://elsewhere/", Task: "tidy"}}
 		start := time.Now()
 		r := mustAdd(t, b)
-		result := route.deliverTo(t.Context(), r, []*queue.Message{m}, func(c *deliver.Client) []queue.Result {
+		post := func(c *deliver.Client, ctx context.Context, ms []*queue.Message) []queue.Result {
 			if r.messages[delivered{"m", "jobs", "tidy"}] != 1 {
 				t.Errorf("in work: %v", r.messages)
 			}
-			return []queue.Result{c.Deliver(t.Context(), m)}
-		}, false)[0]
+			return postOne(c, ctx, ms)
+		}
+		result := route.deliverTo(t.Context(), r, []*queue.Message{m}, post, false)[0]
 		if !result.Unsent || result.Outcome != queue.Failed || time.Since(start) > 0 {
 			t.Errorf("after %v: %+v", time.Since(start), result)
 		}
@@ -68,12 +70,40 @@ func TestMessageThatWaitedForAReplicaIsNotSentIfItsQueueWasPausedMeanwhile(t *te
 					t.Error("a message that was not sent left the quarantine")
 				}
 				route.quarantine.stop()
-				if err := m.stop(t.Context()); err != nil {
+				if err := m.stop(); err != nil {
 					t.Error(err)
 				}
 			})
 		})
 	}
+}
+
+func TestMessageQuarantinedAfterItsBatchWasFormedIsPostedAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, m := newFakeLauncher(t, nil)
+		if err := m.start(t.Context(), versionOf(1, good), 1); err != nil {
+			t.Fatal(err)
+		}
+		route := &Route{balancer: m.balancer, detector: newDetector(slog.New(slog.DiscardHandler)),
+			quarantine: &quarantine{replicas: m}, open: func(address string) (*deliver.Client, error) {
+				return deliver.NewClient(&deliver.Options{Target: address})
+			}}
+		route.detector.crashed(from("jobs", "m", "other"), time.Now())
+		var posted []*queue.Message
+		results := route.deliver(t.Context(), []*queue.Message{{ID: "m"}, {ID: "n"}},
+			func(_ *deliver.Client, _ context.Context, ms []*queue.Message) []queue.Result {
+				posted = ms
+				return make([]queue.Result, len(ms))
+			})
+		if len(posted) != 1 || posted[0].ID != "m" || len(results) != 1 {
+			t.Errorf("posted %d messages, with %d results", len(posted), len(results))
+		}
+		route.quarantine.stop()
+		if err := m.stop(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestQuarantinedMessageIsNotSentToAReplacedVersion(t *testing.T) {
@@ -93,7 +123,7 @@ func TestQuarantinedMessageIsNotSentToAReplacedVersion(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 		q.stop()
-		if err := m.stop(t.Context()); err != nil {
+		if err := m.stop(); err != nil {
 			t.Error(err)
 		}
 	})

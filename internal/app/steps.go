@@ -17,8 +17,8 @@ import (
 const (
 	stepLimit = time.Hour
 	// outputWait is how long processes left behind by a step may keep its output open.
-	outputWait = 5 * time.Second
-	stepLines  = 1_000_000
+	outputWait         = 5 * time.Second
+	stepLinesPerSecond = 1_000_000
 )
 
 const beforeStart, afterStart = false, true
@@ -40,16 +40,13 @@ func (s *stepRunner) run(ctx context.Context, v version, after bool) error {
 		if err := s.prepareMachine(ctx, v); err != nil {
 			return err
 		}
+		if err := s.legacy.link("staging", v); err != nil {
+			return err
+		}
 	}
 	steps, err := s.legacy.steps(v, after) // prepareMachine may have installed hooks
 	if err != nil {
 		return err
-	}
-
-	if !after {
-		if err := s.legacy.link("staging", v); err != nil {
-			return err
-		}
 	}
 	return s.runAll(ctx, v, append(steps, bundleSteps(v, after)...))
 }
@@ -141,7 +138,7 @@ func (r *stepRun) logFinished(attrs ...any) {
 }
 
 func (r *stepRun) failure(ctx context.Context, place string, err error) error {
-	return &stepError{r.name, r.last.lines, fmt.Errorf("%sthe %s step %s failed after %s: %w", place, r.phase, r.name,
+	return &processError{r.name, &r.last, fmt.Errorf("%sthe %s step %s failed after %s: %w", place, r.phase, r.name,
 		time.Since(r.began).Round(time.Millisecond), r.opts.withStopCause(ctx, err))}
 }
 
@@ -224,7 +221,7 @@ func (s *stepRunner) runner() *supervisor.Runner {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.commands == nil {
-		s.commands = supervisor.NewRunner(&supervisor.Options{LinesPerSecond: stepLines,
+		s.commands = supervisor.NewRunner(&supervisor.Options{LinesPerSecond: stepLinesPerSecond,
 			Events: supervisor.Events{LinesDropped: s.linesDropped}})
 	}
 	return s.commands
@@ -232,9 +229,7 @@ func (s *stepRunner) runner() *supervisor.Runner {
 
 func (s *stepRunner) linesDropped(e supervisor.LinesDropped) {
 	e.Process = strings.ReplaceAll(e.Process, "-", " ")
-	if s.opts.Counters.LinesDropped != nil {
-		s.opts.Counters.LinesDropped(e)
-	}
+	s.opts.Counters.LinesDropped(e)
 }
 
 func (s *stepRunner) endLeftBehind(owned func(version int) bool) {
