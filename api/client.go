@@ -249,7 +249,8 @@ func (c *Client) FindMessage(ctx context.Context, id string) (Message, error) {
 	if d.MessageID != id { // the ID was a prefix
 		return c.FindMessage(ctx, d.MessageID)
 	}
-	return Message{}, errNotStored(&d)
+	state, hint := d.state()
+	return Message{}, NotFound("message "+d.MessageID+" "+state, hint)
 }
 
 // LastOutcome returns a message's latest outcome on any instance, by ID or prefix. A message that was neither
@@ -281,11 +282,6 @@ func (c *Client) LastOutcome(ctx context.Context, id string) (Delivery, error) {
 		return latest, NotFound("message "+id+" not found in any queue", refusal.Hint+unsearched.String())
 	}
 	return latest, nil
-}
-
-func errNotStored(d *Delivery) *Error {
-	state, hint := d.state()
-	return NotFound("message "+d.MessageID+" "+state, hint)
 }
 
 func (d *Delivery) state() (text, hint string) {

@@ -116,8 +116,7 @@ func (as Attributes) MarshalJSON() ([]byte, error) {
 		case a.Type == "String":
 			byName[a.Name] = a.Value
 		case a.IsBinary():
-			text := base64.StdEncoding.EncodeToString([]byte(a.Value))
-			byName[a.Name] = attributeJSON{Type: a.Type, Base64: &text}
+			byName[a.Name] = attributeJSON{Type: a.Type, Base64: new(base64.StdEncoding.EncodeToString([]byte(a.Value)))}
 		default:
 			byName[a.Name] = attributeJSON{Type: a.Type, Value: &a.Value}
 		}
@@ -215,19 +214,16 @@ func (o *Outgoing) ToQueue() queue.Outgoing {
 	out := queue.Outgoing{Body: o.Body, Attributes: o.Attributes, GroupID: o.GroupID, DedupID: o.DedupID,
 		TraceHeader: o.TraceHeader, NotBefore: o.NotBefore}
 	if o.DelaySeconds != nil {
-		delay := time.Duration(*o.DelaySeconds) * time.Second
-		out.Delay = &delay
+		out.Delay = new(time.Duration(*o.DelaySeconds) * time.Second)
 	}
 	return out
 }
 
-// fromQueue rounds the delay up to whole seconds.
 func fromQueue(o *queue.Outgoing) Outgoing {
 	out := Outgoing{Body: o.Body, Attributes: o.Attributes, GroupID: o.GroupID, DedupID: o.DedupID,
 		TraceHeader: o.TraceHeader, NotBefore: o.NotBefore}
 	if o.Delay != nil {
-		seconds := int((*o.Delay + time.Second - 1) / time.Second)
-		out.DelaySeconds = &seconds
+		out.DelaySeconds = new(int((*o.Delay + time.Second - 1) / time.Second))
 	}
 	return out
 }

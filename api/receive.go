@@ -21,11 +21,9 @@ type ReceiveRequest struct {
 
 // ToQueue converts to package queue's type.
 func (q *ReceiveRequest) ToQueue() queue.ReceiveRequest {
-	wait := time.Duration(q.WaitSeconds) * time.Second
-	out := queue.ReceiveRequest{Max: max(q.Max, 1), Wait: &wait}
+	out := queue.ReceiveRequest{Max: max(q.Max, 1), Wait: new(time.Duration(q.WaitSeconds) * time.Second)}
 	if q.VisibilitySeconds != nil {
-		visibility := time.Duration(*q.VisibilitySeconds) * time.Second
-		out.Visibility = &visibility
+		out.Visibility = new(time.Duration(*q.VisibilitySeconds) * time.Second)
 	}
 	return out
 }

@@ -11,7 +11,7 @@ import (
 
 type files struct{ current, older string }
 
-// eachFile opens the current file first. If it is renamed in between, it is read twice instead of not at all.
+// eachFile opens the current file first, so that a concurrent rename repeats lines instead of losing them.
 func (at files) eachFile(read func(io.Reader) (more bool, err error)) error {
 	current, err := openToRead(at.current)
 	if err != nil {

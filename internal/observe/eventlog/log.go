@@ -187,7 +187,7 @@ func (l *Log) flush() error {
 }
 
 func (l *Log) append(e *Event) error {
-	line, _ := json.Marshal(e) // texts and the current time always encode
+	line, _ := json.Marshal(e) // always encodes
 	return l.file.append(append(line, '\n'))
 }
 
@@ -198,7 +198,7 @@ func Read(dir string, q Query) ([]Event, error) {
 	return s.result(), err
 }
 
-// scan skips repeated IDs, which a concurrent rename can cause.
+// scan skips repeated IDs, see [files.eachFile].
 func scan(at files, visit func(Event) bool) error {
 	last := int64(0)
 	return at.eachFile(func(f io.Reader) (more bool, err error) {
@@ -218,12 +218,13 @@ func readTail(path string) (events []Event, whole bool, err error) {
 		return nil, false, err
 	}
 	defer f.Close()
+
 	size, err := f.Seek(0, io.SeekEnd)
+	if err == nil {
+		_, err = f.Seek(max(size-tailBytes, 0), io.SeekStart)
+	}
 	if err != nil {
 		return nil, false, err
-	}
-	if _, err := f.Seek(max(size-tailBytes, 0), io.SeekStart); err != nil {
-		return nil, size <= tailBytes, err
 	}
 	_, err = decode(f, func(e Event) bool { events = append(events, e); return true })
 	return events, size <= tailBytes, err

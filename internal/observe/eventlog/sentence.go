@@ -69,7 +69,6 @@ const rejectedText = "console action rejected"
 
 var prepositions = map[string]string{"sent": "to", "moved": "from", "received": "from"}
 
-// articles adds articles to the objects of actions.
 var articles = map[string]string{
 	"app": "the app", "deployment": "the deployment", "settings": "the settings", "settings change": "a settings change",
 	"login link": "a login link", "drain": "a drain", "redrive": "a redrive", "task run": "a run of task",

@@ -9,7 +9,7 @@ import (
 type Range struct {
 	// After and Before are exclusive bounds; 0 means no bound.
 	After, Before int64
-	Newest        bool // prefer newer entries to older ones, newest first
+	Newest        bool // newest first
 	Limit         int  // 0 means no limit
 }
 
@@ -22,7 +22,7 @@ func (e Event) id() int64 { return e.ID }
 func (e Event) size() int { return 0 }
 
 type tail[T entry] struct {
-	maxEntries, maxBytes int // bytes are the sum of the entries' sizes
+	maxEntries, maxBytes int
 
 	mu      sync.Mutex
 	entries []T
@@ -44,7 +44,6 @@ func (t *tail[T]) add(with func(id int64) T) T {
 	return e
 }
 
-// load adds entries before the tail is shared. whole means that no entry before them is missing.
 func (t *tail[T]) load(entries []T, whole bool) {
 	t.dropped = t.dropped || !whole
 	for _, e := range entries {
@@ -54,7 +53,7 @@ func (t *tail[T]) load(entries []T, whole bool) {
 	}
 }
 
-// push requires the lock once the tail is shared.
+// push and load require the lock once the tail is shared.
 func (t *tail[T]) push(e T) {
 	t.last = max(t.last, e.id())
 	t.entries = append(t.entries, e)

@@ -15,14 +15,14 @@ import (
 	"tendril/queue"
 )
 
-const repeatEvery = 10 * time.Second // for warnings that a busy queue repeats
+const warningEvery = 10 * time.Second
 
 // Worker returns listeners that log a worker's events, except settled messages.
 func (l *Logger) Worker(name, target string) *worker.Events {
 	log := l.With("component", "worker", "queue", name)
 	about := func(id, task string) *slog.Logger { return aboutMessage(log, id, task) }
-	throttled := Interval{Every: repeatEvery}
-	unsent := Interval{Every: repeatEvery}
+	throttled := Interval{Every: warningEvery}
+	unsent := Interval{Every: warningEvery}
 	return &worker.Events{
 		GateChanged: gateListener(log),
 		PollFailed: func(p worker.PollFailed) {

@@ -90,7 +90,7 @@ func (l *Logger) SDK(level slog.Level, text string) {
 	l.LogAttrs(context.Background(), level, "AWS SDK message", slog.String("component", "aws"), slog.String("text", text))
 }
 
-// Banner prints a title, a name and rows at levels below slog.LevelWarn. It returns false for JSON, which has no banner.
+// Banner prints a title, a name and rows below slog.LevelWarn. It returns false for JSON, which has no banner.
 func (l *Logger) Banner(title, name string, rows [][2]string) bool {
 	if l.opts.Format != jsonLines && !l.quiet() {
 		l.printer.print(func(b *bytes.Buffer) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -71,13 +70,9 @@ func (h *observingHandler) Handle(ctx context.Context, r slog.Record) (err error
 func fieldsOf(attrs []slog.Attr) map[string]string {
 	fields := map[string]string{}
 	for _, a := range attrs {
-		name, isMillis := strings.CutSuffix(a.Key, "_ms")
-		switch {
-		case a.Key == "component" || a.Key == "hint":
-		case isMillis && a.Value.Kind() == slog.KindInt64:
-			fields[name] = (time.Duration(a.Value.Int64()) * time.Millisecond).String()
-		case a.Value.String() != "":
-			fields[a.Key] = a.Value.String()
+		a = withDuration(a)
+		if text := a.Value.String(); text != "" && a.Key != "component" && a.Key != "hint" {
+			fields[a.Key] = text
 		}
 	}
 	return fields

@@ -14,8 +14,7 @@ import (
 
 // Redelivery describes an unfinished message's next redelivery.
 type Redelivery struct {
-	// Known means that the redrive policy is known, or that the delivery does not count as a receive.
-	Known bool
+	Known bool // the redrive policy is known, or not needed
 	// DeadLetterQueue is set if the message moves there next.
 	DeadLetterQueue string
 	MaxReceives     int

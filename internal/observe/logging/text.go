@@ -36,7 +36,6 @@ func (p *printer) print(write func(b *bytes.Buffer)) {
 	p.out.Write(p.buf.Bytes())
 }
 
-// painter colors text if it is true.
 type painter bool
 
 func (p painter) paint(b *bytes.Buffer, code, text string) {
