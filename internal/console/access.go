@@ -258,11 +258,6 @@ func (s *Server) senderOf(r *http.Request) string {
 
 func (e *environmentRoutes) getCaller(c *call) (api.Caller, error) {
 	access := &e.opts.Access
-	shown := api.Caller{Who: c.caller.who, Scopes: []string{}, ReadOnly: access.ReadOnly, BodiesHidden: access.HideBodies}
-	for _, scope := range api.Scopes() {
-		if c.caller.may(scope) {
-			shown.Scopes = append(shown.Scopes, scope)
-		}
-	}
-	return shown, nil
+	scopes := slices.DeleteFunc(api.Scopes(), func(scope string) bool { return !c.caller.may(scope) })
+	return api.Caller{Who: c.caller.who, Scopes: scopes, ReadOnly: access.ReadOnly, BodiesHidden: access.HideBodies}, nil
 }

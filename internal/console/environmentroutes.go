@@ -52,8 +52,7 @@ func (e *environmentRoutes) getStatus(*call) (api.Status, error) {
 	st.Queues = notNull(st.Queues)
 
 	if e.opts.Views.Health != nil {
-		r := e.health()
-		st.Health = &r
+		st.Health = new(e.health())
 	}
 
 	if b := e.opts.Broker; b != nil {
@@ -132,9 +131,8 @@ func probeReady(read func() []health.Check) func(*call) (probed, error) {
 	run := probe(read)
 	return func(c *call) (probed, error) {
 		answer, err := run(c)
-		isReady := !answer.failed
 		answer.Status = ""
-		answer.Ready = &isReady
+		answer.Ready = new(!answer.failed)
 		return answer, err
 	}
 }

@@ -2,6 +2,7 @@ package console
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -16,8 +17,7 @@ func readSelection(c *call) (sel api.Selection, err error) {
 		return sel, err
 	}
 	if query.Has("reason") {
-		reason := query.Get("reason")
-		sel.Reason = &reason
+		sel.Reason = new(query.Get("reason"))
 	}
 
 	if text := query.Get("through"); text != "" {
@@ -56,8 +56,8 @@ func (q *queueRoutes) retry(c *call) (api.Placed, error) { return q.reschedule(c
 
 func (q *queueRoutes) delay(c *call, body api.DelayRequest) (api.Placed, error) {
 	if most := int(queue.MaxVisibility / time.Second); body.Seconds < 0 || body.Seconds > most {
-		return api.Placed{}, api.BadRequest("a delay of "+strconv.Itoa(body.Seconds)+" seconds is out of range",
-			"use 0 to "+strconv.Itoa(most))
+		return api.Placed{}, api.BadRequest(fmt.Sprintf("a delay of %d seconds is out of range", body.Seconds),
+			fmt.Sprintf("use 0 to %d", most))
 	}
 	return q.reschedule(c, time.Duration(body.Seconds)*time.Second)
 }

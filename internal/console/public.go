@@ -49,8 +49,7 @@ func withhold(text *string) {
 func publicStatus(st api.Status) api.Status {
 	st.Version = ""
 	if st.Health != nil {
-		h := publicHealth(*st.Health)
-		st.Health = &h
+		st.Health = new(publicHealth(*st.Health))
 	}
 
 	if st.Deployment != nil {
@@ -68,8 +67,7 @@ func publicStatus(st api.Status) api.Status {
 	}
 
 	if st.Tasks != nil {
-		tasks := publicTasks(*st.Tasks)
-		st.Tasks = &tasks
+		st.Tasks = new(publicTasks(*st.Tasks))
 	}
 
 	st.Workers = edited(st.Workers, func(w *api.Worker) {
@@ -128,9 +126,8 @@ func publicTasks(st api.TasksStatus) api.TasksStatus {
 		t.URL, _, _ = strings.Cut(t.URL, "?") // may contain a secret
 		withhold(&t.LastFailure)
 		if t.Last != nil {
-			last := *t.Last
-			withhold(&last.Reason)
-			t.Last = &last
+			t.Last = new(*t.Last)
+			withhold(&t.Last.Reason)
 		}
 	})
 	return st

@@ -24,7 +24,6 @@ func checkReceive(q *api.ReceiveRequest) error {
 	return nil
 }
 
-// receive returns message bodies, so it requires the scope read in addition to act.
 func (q *queueRoutes) receive(c *call, body api.ReceiveRequest) (api.ReceivedList, error) {
 	if !c.caller.may(api.ScopeRead) {
 		return api.ReceivedList{}, api.Forbidden("receiving shows messages: it needs the scope "+api.ScopeRead,

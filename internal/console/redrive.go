@@ -2,7 +2,7 @@ package console
 
 import (
 	"errors"
-	"strconv"
+	"fmt"
 
 	"tendril/api"
 	"tendril/broker"
@@ -20,8 +20,8 @@ func (q *queueRoutes) redrive(c *call, body api.RedriveRequest) (api.MoveTask, e
 			return api.MoveTask{}, err
 		}
 		if n > body.Most {
-			return api.MoveTask{}, api.Conflict(strconv.FormatInt(n, 10)+" messages match, more than the "+
-				strconv.FormatInt(body.Most, 10)+" expected: none were moved", "review them again, and repeat the action")
+			return api.MoveTask{}, api.Conflict(fmt.Sprintf("%d messages match, more than the %d expected: none were moved", n, body.Most),
+				"review them again, and repeat the action")
 		}
 	}
 

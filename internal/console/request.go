@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -160,8 +161,7 @@ func checkReason(r *api.Reason) error {
 
 func checkReferences(field string, list []string) error {
 	if len(list) == 0 || len(list) > maxIDs {
-		return api.BadRequest(strconv.Quote(field)+" has "+strconv.Itoa(len(list))+" entries",
-			"send 1 to "+strconv.Itoa(maxIDs))
+		return api.BadRequest(fmt.Sprintf("%q has %d entries", field, len(list)), fmt.Sprintf("send 1 to %d", maxIDs))
 	}
 	return nil
 }
@@ -180,12 +180,11 @@ func confirmCount(d *api.Deletion, n int64) error {
 	if n <= 1 || d.Confirm == n {
 		return nil
 	}
-	text := "this deletes " + strconv.FormatInt(n, 10) + " messages and cannot be undone: confirm it with their number"
+	text := fmt.Sprintf("this deletes %d messages and cannot be undone: confirm it with their number", n)
 	if d.Confirm != 0 {
-		text = "the confirmed number is " + strconv.FormatInt(d.Confirm, 10) + ", but " +
-			strconv.FormatInt(n, 10) + " messages would be deleted"
+		text = fmt.Sprintf("the confirmed number is %d, but %d messages would be deleted", d.Confirm, n)
 	}
-	return api.NewError(http.StatusPreconditionRequired, text, `send "confirm":`+strconv.FormatInt(n, 10))
+	return api.NewError(http.StatusPreconditionRequired, text, fmt.Sprintf(`send "confirm":%d`, n))
 }
 
 func checkSelection(sel *api.Selection) error {
@@ -205,8 +204,7 @@ func readLimit(c *call, most int) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > most {
-		return 0, api.BadRequest("limit "+strconv.Quote(text)+" is out of range",
-			"use a whole number from 1 to "+strconv.Itoa(most))
+		return 0, api.BadRequest(fmt.Sprintf("limit %q is out of range", text), fmt.Sprintf("use a whole number from 1 to %d", most))
 	}
 	return n, nil
 }

@@ -82,21 +82,16 @@ func (v *visit) loadApp() (any, error) {
 }
 
 func lastLines(ctx context.Context, c *api.Client, names []string) (all []eventlog.Line, err error) {
-	seen := map[int64]bool{} // a process's lines include its replicas' lines
 	for _, name := range names[:min(len(names), shownProcesses)] {
 		lines, err := c.Logs(ctx, api.LineFilter{Process: name, Limit: shownLines})
 		if err != nil {
 			return nil, err
 		}
-		for _, l := range lines {
-			if !seen[l.ID] {
-				seen[l.ID] = true
-				all = append(all, l)
-			}
-		}
+		all = append(all, lines...)
 	}
 	slices.SortFunc(all, func(a, b eventlog.Line) int { return cmp.Compare(b.ID, a.ID) })
-	return all, nil
+	// A process's lines include its replicas' lines.
+	return slices.CompactFunc(all, func(a, b eventlog.Line) bool { return a.ID == b.ID }), nil
 }
 
 func processState(p api.Process) string {

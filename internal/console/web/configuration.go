@@ -25,8 +25,7 @@ var configurationActs = []act{{"/configuration/save", saveConfiguration}}
 
 type configurationPage struct {
 	api.Configuration
-	// Off is the reason that there are no settings, and ReadOnly that they cannot be changed here; or "".
-	Off, ReadOnly string
+	Off, ReadOnly string // reasons, or ""
 
 	Match    string
 	Changed  bool
@@ -53,12 +52,12 @@ type settingsSection struct {
 
 type settingRow struct {
 	api.ConfigOption
-	Text     string
-	FieldFor string
-	Units    string
-	InForce  string // current value, if the file's value applies only after a restart
-	Removes  bool   // the option can be removed from the file or registry
-	Problems []api.Detail
+	Text      string
+	FieldFor  string
+	Units     string
+	InForce   string // current value, if the file's value applies only after a restart
+	Removable bool
+	Problems  []api.Detail
 }
 
 const (
@@ -68,7 +67,7 @@ const (
 	layerRegistry = "registry"
 )
 
-// blockOrder are options of a block in the order of Elastic Beanstalk's page; the block's others come first.
+// blockOrder is the order of Elastic Beanstalk's page; other options come first.
 var blockOrder = []string{"queue-url", "http-path", "mime-type", "http-connections", "visibility-timeout",
 	"error-visibility-timeout", "max-retries", "connect-timeout", "inactivity-timeout", "retention-period"}
 
@@ -218,12 +217,12 @@ func (p *configurationPage) setStoredValue(row *settingRow) {
 	}
 
 	row.Text = row.Value
-	row.Removes = row.Layer == editedLayer
+	row.Removable = row.Layer == editedLayer
 	for _, change := range p.Changes {
 		if change.Name == row.Name {
 			row.Text = change.Value
 			row.InForce = cmp.Or(row.Value, "none")
-			row.Removes = change.Layer == editedLayer
+			row.Removable = change.Layer == editedLayer
 		}
 	}
 
@@ -233,7 +232,7 @@ func (p *configurationPage) setStoredValue(row *settingRow) {
 	for _, set := range row.SetBy {
 		if slices.Contains([]string{layerDefault, layerBundle, layerFile, layerRegistry}, set.Layer) {
 			row.Text = set.Value
-			row.Removes = set.Layer == editedLayer
+			row.Removable = set.Layer == editedLayer
 		}
 	}
 }
@@ -284,7 +283,7 @@ func (p *configurationPage) readForm(form url.Values) {
 		case text == row.Text:
 		case text != "":
 			p.Fields[row.Name] = text
-		case row.Removes && !row.Hidden:
+		case row.Removable && !row.Hidden:
 			p.Unset = append(p.Unset, row.Name)
 		}
 		row.Text = text
@@ -312,18 +311,17 @@ func (p *configurationPage) rows() (all []*settingRow) {
 }
 
 func (p *configurationPage) showRefusal(refused *api.Error) {
-	p.Note = "Nothing was changed yet: " + refused.Message + "."
-	if len(refused.Details) > 0 {
-		names := make([]string, len(refused.Details))
-		for i, d := range refused.Details {
-			names[i] = d.Option
-		}
-		p.Note = "Nothing was changed yet: correct " + joinNames(slices.Compact(names)) + "."
-	}
-
+	var names []string
 	for _, d := range refused.Details {
+		names = append(names, d.Option)
 		p.addProblem(d)
 	}
+
+	why := refused.Message
+	if names != nil {
+		why = "correct " + joinNames(slices.Compact(names))
+	}
+	p.Note = "Nothing was changed yet: " + why + "."
 }
 
 func (p *configurationPage) addProblem(d api.Detail) {

@@ -44,7 +44,6 @@ type deadPage struct {
 	Total    api.Total
 	Through  int64 // newest message when the page was rendered
 	Hidden   bool
-	Show     string
 	First    string
 	Next     string
 	URL      string // of a queue on Amazon SQS
@@ -73,10 +72,9 @@ func readDeadFilter(values url.Values) deadFilter {
 		Reason: values.Get("reason"), ByReason: values.Has("reason"), Bodies: text("body") == "1"}
 }
 
-func (f deadFilter) Any() bool { return f.ByReason || f.searches() }
+func (f deadFilter) Any() bool { return f.ByReason || f.beyondReason() }
 
-// searches reports whether there is a filter other than the reason.
-func (f deadFilter) searches() bool { return f.Match+f.Attribute+f.Since+f.Until != "" }
+func (f deadFilter) beyondReason() bool { return f.Match+f.Attribute+f.Since+f.Until != "" }
 
 func (f deadFilter) selection() (sel api.Selection, err error) {
 	sel.Match = f.Match
@@ -156,11 +154,9 @@ func loadDeadLetters(v *visit) (any, error) {
 	page.Messages = messages
 	page.First, page.Next = v.pageLinks(next)
 	page.Hidden = slices.ContainsFunc(page.Messages, func(m api.Message) bool { return m.BodyHidden })
-	page.Show = v.pathWith("body", "1")
 	return page, err
 }
 
-// chooseQueue chooses the queue with the most dead letters if the URL names none.
 func (p *deadPage) chooseQueue(queues []api.Queue) {
 	dead := api.DeadLetterQueues(queues)
 	for _, q := range queues {
@@ -180,7 +176,7 @@ func (p *deadPage) chooseQueue(queues []api.Queue) {
 	p.Targets = targetsOf(queues, p.Queue, dead)
 }
 
-// targetsOf returns the embedded queues that accept messages of a queue, without those in omitted.
+// targetsOf returns the embedded queues that accept a queue's messages.
 func targetsOf(queues []api.Queue, from string, omitted map[string]bool) (names []string) {
 	fifo := queueNamed(queues, from).FIFO
 	for _, q := range queues {
@@ -200,8 +196,7 @@ func queueNamed(queues []api.Queue, name string) api.Queue {
 	return api.Queue{}
 }
 
-// The size of a group's chart in the template.
-const (
+const ( // as in the template's chart
 	hourWidth = 5
 	barHeight = 20
 )
@@ -229,7 +224,7 @@ func (p *deadPage) addGroups(groups []api.ReasonGroup) {
 
 func (p *deadPage) count(v *visit, sel api.Selection) (api.Total, error) {
 	for _, g := range p.Groups {
-		if g.Chosen && !p.Filter.searches() {
+		if g.Chosen && !p.Filter.beyondReason() {
 			return api.Total{N: int64(g.Count), Exact: true}, nil
 		}
 	}
@@ -397,7 +392,6 @@ func (v *visit) loadBulk(title string, deletes bool) (*bulkPage, error) {
 	return page, page.count(v)
 }
 
-// count sets the number of matching messages and, without a filter, their reasons.
 func (p *bulkPage) count(v *visit) (err error) {
 	p.sel.Through = p.Through
 	v.api.Bodies = true // a filter may search hidden bodies

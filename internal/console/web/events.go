@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"strconv"
 	"strings"
 
 	"tendril/api"
@@ -70,20 +69,7 @@ func capital(word string) string {
 	return strings.ToUpper(word[:1]) + strings.ReplaceAll(word[1:], "-", " ")
 }
 
-func (v *visit) beforeID() (int64, error) {
-	text := v.query("after")
-	if text == "" {
-		return 0, nil
-	}
-	id, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return 0, api.BadRequest("after "+strconv.Quote(text)+" is not an ID",
-			"go to the first page")
-	}
-	return id, nil
-}
-
-// onePage returns the rows of a page and its links. rows has an extra row if there is a next page.
+// onePage expects an extra row if there is a next page.
 func onePage[E any](v *visit, rows []E, position func(*E) string) (shown []E, first, next string) {
 	after := ""
 	if len(rows) > pageSize {

@@ -11,7 +11,6 @@ import (
 	"tendril/api"
 )
 
-// A nil *fleetView means that the page shows only this instance.
 type fleetView struct {
 	All     []api.KnownInstance // this one first, unless it is starting or stopping
 	Chosen  *api.KnownInstance  // nil for all
@@ -20,7 +19,6 @@ type fleetView struct {
 	Missing []string
 }
 
-// IDs returns the IDs of the shown instances that can be read, separated by spaces.
 func (f *fleetView) IDs() string {
 	shown := f.All
 	if f.Chosen != nil {
@@ -154,20 +152,21 @@ type position struct {
 }
 
 func (v *visit) position() (at position, err error) {
-	if v.Fleet == nil {
-		at.before, err = v.beforeID()
-		return at, err
-	}
-
 	text := v.query("after")
 	if text == "" {
 		return at, nil
 	}
-	if at.until, err = time.Parse(time.RFC3339Nano, text); err != nil {
-		return at, api.BadRequest("after "+strconv.Quote(text)+" is not a time",
-			"go to the first page")
+	kind := "a time"
+	if v.Fleet == nil {
+		kind = "an ID"
+		at.before, err = strconv.ParseInt(text, 10, 64)
+	} else {
+		at.until, err = time.Parse(time.RFC3339Nano, text)
 	}
-	return at, nil
+	if err != nil {
+		err = api.BadRequest("after "+strconv.Quote(text)+" is not "+kind, "go to the first page")
+	}
+	return at, err
 }
 
 func (v *visit) positionOf(id int64, at time.Time) string {

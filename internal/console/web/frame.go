@@ -54,10 +54,10 @@ func (v *visit) Entries() []entry {
 	return kept
 }
 
-// ShowAll returns the page's URL without filters, but for the same instance.
 func (v *visit) ShowAll() string { return v.forInstance(v.r.URL.EscapedPath(), url.Values{}) }
 
-// forInstance returns a URL with the query, for the chosen instance if any.
+func (v *visit) ShowBodies() string { return v.pathWith("body", "1") }
+
 func (v *visit) forInstance(path string, query url.Values) string {
 	if v.Fleet != nil && v.Fleet.Chosen != nil {
 		query.Set("instance", v.Fleet.Chosen.ID)
@@ -92,12 +92,10 @@ func (v *visit) Paused() (n int) {
 	return n
 }
 
-// SignedIn reports whether the caller signed in with a login link, and so can sign out.
 func (v *visit) SignedIn() bool { return strings.HasPrefix(v.Caller.Who, "session ") }
 
 func (v *visit) Receiving() bool { return v.Paused() < len(v.Status.Workers) }
 
-// AllLines returns the URL of the Logs screen for the page's instance and process.
 func (v *visit) AllLines() string {
 	query := url.Values{}
 	if page, ok := v.Data.(*appPage); ok && page.Process != "" {

@@ -56,8 +56,7 @@ func (s *Site) serveLive(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// liveWait returns the time between an update, which took this long, and the next one. Updates take at most a tenth of
-// the time, unless they would be further apart than aliveEvery.
+// liveWait lets updates take at most a tenth of the time, unless they would be further apart than aliveEvery.
 func liveWait(took time.Duration) time.Duration {
 	return min(max(liveEvery, 9*took), aliveEvery)
 }

@@ -63,7 +63,6 @@ type messagePage struct {
 	Dead     bool
 	Targets  []string
 	Timeline []attempt
-	Show     string
 	// Curl posts the body to the app; Send sends it to the queue again. Both are "" if the body is too long, and Curl if
 	// the target has no HTTP URL.
 	Curl, Send string
@@ -80,7 +79,7 @@ func (v *visit) loadMessage() (any, error) {
 	}
 
 	v.title = "Message " + m.ID
-	page := &messagePage{Message: m, Show: v.pathWith("body", "1"), Raw: v.pathWith("as", "raw")}
+	page := &messagePage{Message: m, Raw: v.pathWith("as", "raw")}
 	for _, a := range slices.Backward(m.Attempts) {
 		page.Timeline = append(page.Timeline, attempt{a})
 	}

@@ -46,7 +46,7 @@ type screen struct {
 	fleet bool
 	// form screens answer a form, whose field back contains the previous page.
 	form bool
-	// still screens are forms to fill in, and therefore not live.
+	// still screens are forms to fill in: they need the scope act, and are not live.
 	still bool
 }
 

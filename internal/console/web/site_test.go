@@ -580,7 +580,7 @@ func hostileDeadPage(body, reason string) *deadPage {
 		Since: body, Until: reason, Reason: reason, ByReason: true, Bodies: true},
 		Task: &api.MoveTask{Status: "FAILED", FailureReason: reason}, Messages: []api.Message{{ID: reason,
 			Queue: reason, Body: body, DeadLetterSource: reason, Attempts: []api.Attempt{{Reason: reason, Answer: body,
-				Status: 422}}}}, Show: "/dead?body=1", Next: "/dead?" + deadFilter{Attribute: reason}.query(body)}
+				Status: 422}}}}, Next: "/dead?" + deadFilter{Attribute: reason}.query(body)}
 	page.addGroups([]api.ReasonGroup{{Reason: reason, Count: 1, Hours: [24]int{1}}, {Reason: body}})
 	return page
 }

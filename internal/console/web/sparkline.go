@@ -108,12 +108,11 @@ func sparklineOf(t series.Traffic) *sparkline {
 		Words: "Last 15 minutes: at most " + rateText(peakIn) + " in and " + rateText(peakOut) + " out per second"}
 }
 
-// means returns the mean of each column, without the newest period, which may be in progress. It is NaN if unknown.
 func means(v series.Values) series.Values {
 	if len(v) < 2 {
 		return nil
 	}
-	v = v[:len(v)-1]
+	v = v[:len(v)-1] // the newest period may be in progress
 	columns := make(series.Values, min(sparkColumns, len(v)))
 	for i := range columns {
 		var sum, n float32
@@ -122,7 +121,7 @@ func means(v series.Values) series.Values {
 				sum, n = sum+value, n+1
 			}
 		}
-		columns[i] = sum / n
+		columns[i] = sum / n // NaN if unknown
 	}
 	return columns
 }

@@ -125,7 +125,6 @@ type refusedForm struct {
 
 const maxRefusedForm = 1 << 20
 
-// refusedForm returns nil if the form is too large to keep.
 func (v *visit) refusedForm(err error) *refusedForm {
 	size := 0
 	for _, texts := range v.r.PostForm {
