@@ -104,7 +104,7 @@ func (w *Worker) obstacle(all []Worker, limits []Limit) string {
 
 func (w *Worker) limitText(limits []Limit) string {
 	var limit Limit
-	if i := slices.IndexFunc(limits, func(l Limit) bool { return l.Target == w.Target }); i >= 0 {
+	if i := slices.IndexFunc(limits, func(l Limit) bool { return slices.Contains(l.Queues, w.Queue) }); i >= 0 {
 		limit = limits[i]
 	}
 	switch {

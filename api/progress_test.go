@@ -10,7 +10,7 @@ func TestExplainNamesWhyMessagesWait(t *testing.T) {
 	at := time.Now().UTC().Add(-time.Minute)
 	clock := at.Format("15:04 UTC")
 	full := Worker{Queue: "payments", Receiving: true, Concurrency: 20, InWork: 20, Slots: 20}
-	limits := []Limit{{Target: "app", Rate: 2.5, Concurrency: 3}}
+	limits := []Limit{{Queues: []string{"jobs", "mail"}, Rate: 2.5, Concurrency: 3}}
 	for name, c := range map[string]struct {
 		worker     Worker
 		others     []Worker
@@ -26,8 +26,8 @@ func TestExplainNamesWhyMessagesWait(t *testing.T) {
 		"gate closed": {Worker{GateReasons: []string{"app not ready", "breaker"}, Waiting: 1}, nil, QueueWaiting,
 			"app not ready"},
 		"unreachable": {Worker{Receiving: true, LastError: "access denied"}, nil, QueueFailing, "access denied"},
-		"rate":        {Worker{Target: "app", Receiving: true, LimitedBy: "rate"}, nil, QueueWaiting, "rate limited to 2.5/s"},
-		"adaptive limit": {Worker{Target: "app", Receiving: true, LimitedBy: "concurrency", InWork: 3}, nil, QueueRunning,
+		"rate":        {Worker{Queue: "mail", Receiving: true, LimitedBy: "rate"}, nil, QueueWaiting, "rate limited to 2.5/s"},
+		"adaptive limit": {Worker{Queue: "jobs", Receiving: true, LimitedBy: "concurrency", InWork: 3}, nil, QueueRunning,
 			"limited to 3 in flight until the app responds faster"},
 		"other limit": {Worker{Receiving: true, LimitedBy: "tokens"}, nil, QueueWaiting, "held back by the limit of tokens"},
 		"own maximum": {Worker{Receiving: true, Concurrency: 4, InWork: 4, Waiting: 1, Slots: 20}, []Worker{full}, QueueRunning,

@@ -267,10 +267,11 @@ type PoisonMessages struct {
 
 // Limit describes the limits protecting a target.
 type Limit struct {
-	Target      string  `json:"target"`
-	Rate        float64 `json:"rate,omitempty"`        // messages per second; 0 for no limit
-	InWork      int     `json:"in_work"`               // deliveries in progress; a batch counts as one
-	Concurrency int     `json:"concurrency,omitempty"` // the current adaptive or slow-start limit; 0 means no limit
+	Target      string   `json:"target"`                // of the first of Queues
+	Queues      []string `json:"queues,omitempty"`      // queues that share the limit
+	Rate        float64  `json:"rate,omitempty"`        // messages per second; 0 for no limit
+	InWork      int      `json:"in_work"`               // deliveries in progress; a batch counts as one
+	Concurrency int      `json:"concurrency,omitempty"` // the current adaptive or slow-start limit; 0 means no limit
 	// Breaker is "closed", "open", "half-open", or "" without one.
 	Breaker string    `json:"breaker,omitempty"`
 	TrialAt time.Time `json:"trial_at,omitzero"` // time of the next trial delivery of an open breaker

@@ -24,12 +24,18 @@ const (
 
 // Guard returns p with the configured user and limits.
 func Guard(s *config.Settings, p supervisor.Process) supervisor.Process {
-	p.User, p.Limits = s.AppUser, map[string]string{}
+	p.User, p.Limits = s.AppUser, Limits(s)
+	return p
+}
+
+// Limits returns the configured resource limits by name.
+func Limits(s *config.Settings) map[string]string {
+	limits := map[string]string{}
 	for _, limit := range s.AppLimit {
 		name, value, _ := strings.Cut(limit, "=")
-		p.Limits[name] = value
+		limits[name] = value
 	}
-	return p
+	return limits
 }
 
 type processLauncher struct {

@@ -88,28 +88,36 @@ func (c *changes) logRejected(done api.DeployResult, err error) (api.DeployResul
 }
 
 func (c *changes) deploy(ctx context.Context, begin func() (api.DeployResult, error)) (api.DeployResult, error) {
-	return c.logRejected(c.deployUnlessBusy(ctx, begin))
+	return c.logRejected(c.deployInTurn(ctx, begin))
 }
 
-func (c *changes) deployUnlessBusy(ctx context.Context, begin func() (api.DeployResult, error),
-) (api.DeployResult, error) {
+// deployWait lets a reload finish. A deployment in progress takes longer, so another one is rejected.
+const deployWait = 250 * time.Millisecond
+
+func (c *changes) deployInTurn(ctx context.Context, begin func() (api.DeployResult, error),
+) (none api.DeployResult, err error) {
 	if err := c.awaitStart(ctx); err != nil {
-		return api.DeployResult{}, err
+		return none, err
 	}
-	select {
-	case <-c.changing:
-		defer func() { c.changing <- struct{}{} }()
-	case <-time.After(250 * time.Millisecond):
-		return api.DeployResult{}, app.ErrBusy
+	waiting, cancel := context.WithTimeout(ctx, deployWait)
+	defer cancel()
+	end, err := c.takeTurn(waiting)
+	if err != nil {
+		return none, err
 	}
+	defer end()
 	return begin()
 }
 
-// awaitTurn waits until no other change is in progress. The caller must call end.
 func (c *changes) awaitTurn(ctx context.Context) (end func(), err error) {
 	if err := c.awaitStart(ctx); err != nil {
 		return nil, err
 	}
+	return c.takeTurn(ctx)
+}
+
+// takeTurn waits until no other change is in progress. The caller must call end.
+func (c *changes) takeTurn(ctx context.Context) (end func(), err error) {
 	select {
 	case <-c.changing:
 		return func() { c.changing <- struct{}{} }, nil
@@ -228,7 +236,7 @@ func (c *changes) loadChange(b *bundle.Bundle) (config.Change, error) {
 		return config.Change{}, err
 	}
 	if cfg != nil {
-		c.logNotApplied(cfg, b)
+		c.logNewlyUnused(cfg, b)
 	}
 	return c.changeTo(cfg), nil
 }
@@ -275,7 +283,7 @@ func (c *changes) pendingChange() (change config.Change, err error) {
 	return c.changeTo(cfg), nil
 }
 
-func (c *changes) logNotApplied(cfg *config.Config, b *bundle.Bundle) {
+func (c *changes) logNewlyUnused(cfg *config.Config, b *bundle.Bundle) {
 	now := *c.opts
 	now.Config, now.Bundle = cfg, b
 	known := NotUsed(c.opts)
@@ -300,7 +308,7 @@ func (c *changes) keepConnections(change *config.Change) {
 
 	inForce := c.settings.now()
 	change.Settings.HTTPConnections = inForce.HTTPConnections
-	for i := range change.Settings.Queues {
+	for i := range change.Settings.Queues { // a change keeps the queues and their order
 		change.Settings.Queues[i].Concurrency = inForce.Queues[i].Concurrency
 	}
 }
@@ -328,7 +336,7 @@ func (c *changes) checkVersion(b *bundle.Bundle) error {
 	return err
 }
 
-// refusal returns "" for a deployment that failed after its start, because the deployment logs that itself.
+// refusal returns "" without an error, and for a deployment that failed after its start, which logs that itself.
 func refusal(err error) string {
 	if _, failed := errors.AsType[*api.DeployError](err); failed || err == nil {
 		return ""

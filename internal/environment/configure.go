@@ -59,46 +59,74 @@ func (c *changes) settingsFile(cfg *config.Config) (f settingsFile, err error) {
 
 func (c *changes) configuration() api.Configuration {
 	cfg, invalid := c.load(c.sources(c.currentBundle()))
-	f, unreadable := c.settingsFile(cfg)
-	shown := api.Configuration{File: f.place(), Exists: f.info != nil, Blocks: config.Blocks(), Topics: config.Topics(),
-		Queues: []api.ConfigQueue{}, Shared: c.desired.sharedSettings()}
-	if shown.Shared != nil {
-		f = c.desired.settingsFile()
-	}
-	shown.Hash = f.hash()
+	own, unreadable := c.settingsFile(cfg)
+	shown := api.Configuration{File: own.place(), Exists: own.info != nil, Blocks: config.Blocks(),
+		Topics: config.Topics(), Shared: c.desired.sharedSettings()}
 	if err := cmp.Or(unreadable, invalid); err != nil {
 		shown.Problem = strings.ReplaceAll(err.Error(), "\n", "; ")
 	} else if change, err := c.pendingChange(); err == nil {
 		shown.Changes = pendingChanges(&change)
 	}
-	c.addOptions(&shown, &f)
+
+	edited, explained := own, c.settings.explanations()
+	if shown.Shared != nil {
+		edited = c.desired.settingsFile()
+	}
+	shown.Hash = edited.hash()
+	shown.Options = c.configOptions(&edited, explained)
+	shown.Queues = c.configQueues(&edited, explained)
 	return shown
 }
 
-func (c *changes) addOptions(shown *api.Configuration, f *settingsFile) {
-	lock := (*config.Option).Lock
-	if f.file.Shared {
-		lock = sharedLock
-	}
-	lockedFile := lockOfFile(f, "http-path")
-	explained := c.settings.explanations()
+func (c *changes) configOptions(f *settingsFile, explained []config.Explanation) (options []api.ConfigOption) {
+	lockOfFile := f.uneditable()
 	described := describedOptions(explained)
 	for i := range explained {
 		e := &explained[i]
-		locked := cmp.Or(lockedFile, lock(&e.Option, e.From))
 		o := c.configOption(&e.Option, described[i])
-		o.Locked = locked
+		o.Locked = cmp.Or(lockOfFile, f.lock(&e.Option, e.From))
 		if f.file.Shared {
 			c.describeShared(&o, e)
 		}
 		if e.Option.Name == "queues" {
-			o.Locked = cmp.Or(locked, lockOfFile(f, "queues"))
-			for _, q := range e.Queues {
-				shown.Queues = append(shown.Queues, c.configQueue(f, &q, locked))
-			}
+			o.Locked = cmp.Or(o.Locked, f.uneditable("queues"))
 		}
-		shown.Options = append(shown.Options, o)
+		options = append(options, o)
 	}
+	return options
+}
+
+func (c *changes) configQueues(f *settingsFile, explained []config.Explanation) []api.ConfigQueue {
+	all := []api.ConfigQueue{}
+	for i := range explained {
+		list := &explained[i] // the option queues; the others have none
+		for _, q := range list.Queues {
+			lock := cmp.Or(f.uneditable(), f.lock(&list.Option, list.From), f.uneditable("max of "+q.Name))
+			all = append(all, c.configQueue(f, &q, lock))
+		}
+	}
+	return all
+}
+
+// uneditable returns why the file, or one of the options in it, cannot be edited, or "".
+func (s *settingsFile) uneditable(options ...string) string {
+	removal := map[string]*string{}
+	for _, name := range options {
+		removal[name] = nil
+	}
+	_, err := config.EditFile(s.file, removal)
+	if wrong, ok := errors.AsType[*config.Error](err); ok {
+		return wrong.Problems[0].Text + ": " + wrong.Problems[0].Hint
+	}
+	return ""
+}
+
+// lock returns why the file cannot change an option whose value has this origin, or "".
+func (s *settingsFile) lock(o *config.Option, from config.Origin) string {
+	if s.file.Shared {
+		return sharedLock(o)
+	}
+	return o.Lock(from)
 }
 
 func (c *changes) describeShared(o *api.ConfigOption, e *config.Explanation) {
@@ -110,7 +138,7 @@ func (c *changes) describeShared(o *api.ConfigOption, e *config.Explanation) {
 	}
 }
 
-func sharedLock(o *config.Option, _ config.Origin) string {
+func sharedLock(o *config.Option) string {
 	why := o.PerInstance()
 	if why != "" {
 		why += ": set it in the settings file"
@@ -118,32 +146,24 @@ func sharedLock(o *config.Option, _ config.Origin) string {
 	return why
 }
 
-func (c *changes) configQueue(f *settingsFile, q *config.QueueExplanation, locked string) api.ConfigQueue {
-	lock := func(*config.Option) string { return cmp.Or(locked, lockOfFile(f, "max of "+q.Name)) }
-	if f.file.Shared {
-		lock = func(o *config.Option) string { return sharedLock(o, config.Origin{}) }
-	}
+// lock is why this instance's settings file cannot change the queue's settings, or "".
+func (c *changes) configQueue(f *settingsFile, q *config.QueueExplanation, lock string) api.ConfigQueue {
 	shown := api.ConfigQueue{Name: q.Name}
 	for i := range q.Settings {
 		s := &q.Settings[i]
 		row := s.Option()
 		o := c.configOption(&row, api.DescribedOption{
 			Name: strings.ReplaceAll(s.Key, "_", "-") + " of " + q.Name, OptionValue: optionValue(s.Key, s.Value, s.From)})
-		o.Locked = lock(&row)
+		o.Locked = lock
+		if f.file.Shared {
+			o.Locked = sharedLock(&row)
+		}
 		if s.Key == "url" {
 			o.Locked = cmp.Or(o.Locked, "it names the queue: edit the file by hand")
 		}
 		shown.Settings = append(shown.Settings, o)
 	}
 	return shown
-}
-
-func lockOfFile(f *settingsFile, name string) string {
-	_, err := config.EditFile(f.file, map[string]*string{name: nil})
-	if wrong, ok := errors.AsType[*config.Error](err); ok {
-		return wrong.Problems[0].Text + ": " + wrong.Problems[0].Hint
-	}
-	return ""
 }
 
 func (c *changes) configOption(o *config.Option, described api.DescribedOption) api.ConfigOption {
@@ -324,12 +344,13 @@ func (c *changes) lockText(explained []config.Explanation, name string, shared b
 
 	var why string
 	switch {
-	case shared && (!ofQueue || o.PerQueue):
-		why = sharedLock(&o, config.Origin{})
-	case !shared && ofQueue && c.setForAll(name):
+	case shared && ofQueue && !o.PerQueue: // rejected by EditFile
+	case shared:
+		why = sharedLock(&o)
+	case ofQueue && c.setForAll(name):
 		o.Name = strconv.Quote(name)
 		why = o.Lock(config.Origin{Layer: config.FromRegistry})
-	case !shared:
+	default:
 		why = o.Lock(explained[i].From)
 	}
 	if why == "" {
@@ -432,7 +453,7 @@ func (c *changes) replaceSettings(plan *settingsPlan, b *bundle.Bundle) (change 
 	if err != nil {
 		return change, restoreSettings(path, mode, &plan.old, err)
 	}
-	c.logNotApplied(cfg, b)
+	c.logNewlyUnused(cfg, b)
 	return c.changeTo(cfg), nil
 }
 

@@ -41,8 +41,8 @@ func (e *Environment) startConsole(context.Context) error {
 	}
 
 	_, most := connectionShares(openFiles(), deliveryDescriptors(s))
-	limits := httplimit.Limits{Connections: most, Bodies: httplimit.NewBodies(sharesOf(e.opts.Memory).console, api.MaxBody),
-		Anonymous: server.Anonymous, Probe: console.IsProbe}
+	bodies := httplimit.NewBodies(sharesOf(e.opts.Memory).console, api.MaxBody)
+	limits := httplimit.Limits{Connections: most, Bodies: bodies, Anonymous: server.Anonymous, Probe: console.IsProbe}
 	e.life.serve(e.opts.Logger, "the console", console.HTTPServer(server), l, limits, server.Close)
 	return nil
 }
@@ -51,8 +51,9 @@ func (e *Environment) consoleOptions() *console.Options {
 	s := e.settings.now()
 	opts := &console.Options{
 		Environment: s.Name, Version: e.opts.Version, Status: e.Status,
-		Handlers:  console.Handlers{Metrics: e.observe.telemetry.Handler()},
-		Probes:    console.Probes{Ready: e.observe.monitor.Ready, Live: e.observe.monitor.Live, Started: e.observe.monitor.Started},
+		Handlers: console.Handlers{Metrics: e.observe.telemetry.Handler()},
+		Probes: console.Probes{Ready: e.observe.monitor.Ready, Live: e.observe.monitor.Live,
+			Started: e.observe.monitor.Started},
 		Receiving: console.Receiving{Pause: e.desired.pause, Resume: e.desired.resume, Quiet: e.hookQuiet},
 		Broker:    e.queues.broker, History: e.observe.history.kept(),
 		Deliveries: e.observe.shown, InWork: e.work.inWork, Token: e.instance.token, Logger: e.opts.Logger.Logger,
@@ -104,8 +105,8 @@ func (e *Environment) hookQuiet(reason string) error {
 func consoleAccess(s *config.Settings, audit func(console.Act)) console.Access {
 	access := console.Access{
 		Hosts: s.ConsoleHosts, Anyone: s.ConsoleAuth == config.ConsoleAuthNone, TokenDir: s.DataDir,
-		DrainToken: s.ConsoleDrainToken, ReadOnly: s.ConsoleReadOnly, HideBodies: s.ConsoleBodies == config.ConsoleBodiesHidden,
-		ClearText: s.ConsoleInsecure, Audit: audit,
+		DrainToken: s.ConsoleDrainToken, ReadOnly: s.ConsoleReadOnly,
+		HideBodies: s.ConsoleBodies == config.ConsoleBodiesHidden, ClearText: s.ConsoleInsecure, Audit: audit,
 	}
 	for _, text := range s.ConsoleTrustedProxy {
 		access.TrustedProxies = append(access.TrustedProxies, netip.MustParsePrefix(text)) // validated by config

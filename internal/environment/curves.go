@@ -22,8 +22,8 @@ type curves struct {
 	recorder *series.Recorder
 
 	counted map[string]time.Time // last count on Amazon SQS, by queue
-	marked  time.Time
-	leader  string
+	marked  time.Time            // end of the last marked deployment
+	leader  string               // last marked leader
 }
 
 func newCurves(o *observer) *curves {
@@ -44,7 +44,8 @@ func (c *curves) count(now time.Time) series.Reading {
 	for _, l := range c.work.all {
 		st := l.worker.Status()
 		r.InFlight += st.InWork
-		limits[l.queue.targetKey()] = l.limited(limits[l.queue.targetKey()] + st.Limit)
+		target := l.queue.targetKey()
+		limits[target] = l.capByLimiter(limits[target] + st.Limit)
 		c.countOldest(&r, l, now)
 		if !l.queue.embedded {
 			one := series.Counts{In: st.Counts.Received - st.Counts.Duplicates, Out: st.Counts.Done}
@@ -96,7 +97,7 @@ func (c *curves) countOldest(r *series.Reading, l *pipeline, now time.Time) {
 	r.Oldest, r.HasOldest = max(r.Oldest, found.oldest), true
 }
 
-func (p *pipeline) limited(n int) int {
+func (p *pipeline) capByLimiter(n int) int {
 	if p.limiter == nil {
 		return n
 	}

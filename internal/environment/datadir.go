@@ -23,12 +23,15 @@ const (
 	claimFile    = "instance.lock"
 )
 
-var dataFiles = []string{databaseFile, databaseFile + "-wal", databaseFile + "-shm", databaseFile + "-journal",
-	databaseFile + ".restored", broker.ReplacedFile, broker.ReplacedLogFile, broker.CreatedFile, "reserve", "inflight", "lock", claimFile, api.InstanceFile, api.TokenFile, tokens.Filename, tokens.UsedFilename,
-	"app.version", app.VersionsFile, "versions", "get-config", tasks.TokenFile, tasks.HistoryFile, pausedFile, desiredFile,
-	archivesFolder, servedFolder,
+// companionFiles are recreated when a database that was closed cleanly is opened in another directory.
+var companionFiles = []string{broker.CreatedFile, "reserve", "inflight", "lock"}
+
+var dataFiles = append([]string{databaseFile, databaseFile + "-wal", databaseFile + "-shm", databaseFile + "-journal",
+	databaseFile + ".restored", broker.ReplacedFile, broker.ReplacedLogFile, claimFile, api.InstanceFile, api.TokenFile,
+	tokens.Filename, tokens.UsedFilename, "app.version", app.VersionsFile, "versions", "get-config", tasks.TokenFile,
+	tasks.HistoryFile, pausedFile, desiredFile, archivesFolder, servedFolder,
 	eventlog.CurrentFile, eventlog.OlderFile, eventlog.FailuresFile, eventlog.OlderFailuresFile,
-	eventlog.EndingsFile, eventlog.OlderEndingsFile}
+	eventlog.EndingsFile, eventlog.OlderEndingsFile}, companionFiles...)
 
 // DataDirectory is the data directory of a stopped environment. No environment can start on it until it is closed.
 type DataDirectory struct {
@@ -46,7 +49,7 @@ type StoredQueue struct {
 }
 
 // OpenDataDirectory locks the data directory and reads its queues. The error wraps [ErrConflict] if the directory is in
-// use.
+// use, and [ErrSettings] if it is unreadable.
 func OpenDataDirectory(s *config.Settings) (*DataDirectory, error) {
 	d := &DataDirectory{}
 	entries, err := os.ReadDir(s.DataDir)
@@ -90,8 +93,8 @@ func storedQueues(dir string) (queues []StoredQueue, err error) {
 	return queues, errors.Join(err, b.Close())
 }
 
-// A file named ".NAME.123" is left from an interrupted write of NAME.
-func isOwn(entry fs.DirEntry) bool {
+// isDataFile also accepts ".NAME.123", which an interrupted write of NAME left.
+func isDataFile(entry fs.DirEntry) bool {
 	return slices.ContainsFunc(dataFiles, func(own string) bool {
 		return entry.Name() == own || strings.HasPrefix(entry.Name(), "."+own+".")
 	})
@@ -115,7 +118,7 @@ func (d *DataDirectory) Delete() (left []string, err error) {
 		return nil, errors.Join(err, d.Close())
 	}
 	for _, entry := range entries {
-		if !isOwn(entry) {
+		if !isDataFile(entry) {
 			left = append(left, entry.Name())
 			continue
 		}

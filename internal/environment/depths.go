@@ -20,7 +20,7 @@ const (
 )
 
 type depth struct {
-	// backlog is visible plus the messages that wait in the worker for a slot.
+	// backlog is visible plus the messages that wait in the worker for a slot; only read sets it.
 	visible, backlog, inFlight, delayed int64
 	// oldest is the age of the oldest waiting message, valid with hasAge.
 	oldest time.Duration
@@ -124,7 +124,7 @@ func (c *depthCounter) redrivePolicy(name string, now time.Time) redrivePolicy {
 	return redrivePolicy{deadLetterQueue: r.deadLetterQueue, maxReceives: r.maxReceives, known: true}
 }
 
-// The channel is closed once every queue on Amazon SQS has been queried.
+// askedOnce returns a channel that is closed once every queue on Amazon SQS has been queried.
 func (c *depthCounter) askedOnce() <-chan struct{} { return c.asked }
 
 func (c *depthCounter) run(ctx context.Context) {

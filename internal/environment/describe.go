@@ -14,6 +14,7 @@ import (
 	"tendril/internal/cloud"
 	"tendril/internal/config"
 	"tendril/internal/cron/tasks"
+	"tendril/internal/observe/telemetry"
 	"tendril/queue"
 )
 
@@ -39,13 +40,14 @@ func (o *Options) Describe(ctx context.Context) api.Description {
 
 func (o *Options) describeOffline() api.Description {
 	s := &o.Config.Settings
+	explained := o.Config.ExplainAll()
 	d := api.Description{
 		Environment: s.Name, Version: o.Version, Region: s.Region, Processes: o.describedProcesses(),
-		Options: describedOptions(o.Config.ExplainAll()), Places: api.Places{Files: o.describedFiles()},
+		Options: describedOptions(explained), Places: api.Places{Files: o.describedFiles()},
 		Resources: []api.Resource{}, Scaling: plannedScaling(o.Config),
 	}
 
-	if o.CronFile() != "" || isFleet(s) {
+	if o.CronFile() != "" || mayScaleInstances(s) {
 		d.Election = electionText(s)
 	}
 	if !o.QueuesOnly {
@@ -53,14 +55,14 @@ func (o *Options) describeOffline() api.Description {
 			d.Queues = append(d.Queues, o.plannedQueue(&s.Queues[i]))
 		}
 	}
-	describeQueueSettings(d.Queues, o.Config.ExplainAll())
+	describeQueueSettings(d.Queues, explained)
 	if o.HasApp() && o.Bundle != nil {
 		d.AppVersion = o.Bundle.Dir
 	}
 
-	if file, err := tasks.Read(o.CronFile()); o.CronFile() != "" {
-		d.Tasks = &api.TasksStatus{File: o.CronFile(), Off: "nothing is running"}
-		if err == nil {
+	if path := o.CronFile(); path != "" {
+		d.Tasks = &api.TasksStatus{File: path, Off: "nothing is running"}
+		if file, err := tasks.Read(path); err == nil {
 			d.Tasks.Tasks = withoutSecrets(tasks.Describe(file))
 		} else {
 			d.Notes = append(d.Notes, "reading the periodic tasks: "+err.Error())
@@ -200,7 +202,7 @@ func describeQueueSettings(queues []api.DescribedQueue, all []config.Explanation
 	}
 }
 
-// optionValue hides the query of a path, because it may contain a secret.
+// optionValue hides the query of a path, because it may contain a secret. name may be a key, or end with " of QUEUE".
 func optionValue(name, value string, from config.Origin) api.OptionValue {
 	name, _, _ = strings.Cut(strings.ReplaceAll(name, "_", "-"), " of ")
 	if o, found := config.Lookup(name); found {
@@ -292,49 +294,44 @@ func missingNotes(d *api.Description, cfg *config.Config, found []cloud.Resource
 }
 
 func sharedResources(s *config.Settings) []api.Resource {
+	const notCreated, metrics = "not created by tendril", "metrics are sent to it"
 	var all []api.Resource
-	add := func(kind, name string) {
-		r := api.Resource{Kind: kind, Name: name, Region: s.Region, Note: "not created by tendril"}
-		switch kind {
-		case kindMetrics:
-			r.Note = "metrics are sent to it"
-		case kindArchives:
-			r.Note = "deployed archives are stored in it"
-		}
-		if !slices.Contains(all, r) {
+	add := func(kind, name, note string) {
+		if r := (api.Resource{Kind: kind, Name: name, Region: s.Region, Note: note}); !slices.Contains(all, r) {
 			all = append(all, r)
 		}
 	}
 
 	for i := range s.Queues {
 		if function := s.Queues[i].Function; function != "" {
-			add(kindFunction, function)
+			add(kindFunction, function, notCreated)
 		}
 	}
 	if group, ok := strings.CutPrefix(s.ScaleTarget, config.ScaleGroup); ok {
-		add(kindGroup, group)
+		add(kindGroup, group, notCreated)
 	}
 	if s.ScaleTarget == config.ScalePublish {
-		add(kindMetrics, loadNamespace(s))
+		add(kindMetrics, loadNamespace(s), metrics)
 	}
 	if s.CloudWatch == config.On {
-		add(kindMetrics, "Workerless-"+s.Name)
+		add(kindMetrics, telemetry.NamespacePrefix+s.Name, metrics)
 	}
 	for _, bucket := range s.S3Payloads {
-		add(kindBucket, bucket)
+		add(kindBucket, bucket, notCreated)
 	}
 	if bucket, _ := s.VersionsBucket(); bucket != "" {
-		add(kindArchives, s.Versions)
+		add(kindArchives, s.Versions, "deployed archives are stored in it")
 	}
 	return all
 }
 
 func plannedScaling(cfg *config.Config) *api.Scaling {
 	s := &cfg.Settings
+	if s.ScaleTarget == config.ScaleNone {
+		return nil
+	}
 	planned := &api.Scaling{Target: s.ScaleTarget, MinSize: s.ScaleMinSize, MaxSize: s.ScaleMaxSize}
 	switch {
-	case s.ScaleTarget == config.ScaleNone:
-		return nil
 	case s.ScaleTarget == config.ScaleProcesses, s.ScaleTarget == config.ScaleAuto && !s.AnyOnSQS():
 		planned.MinSize, planned.MaxSize = s.ProcessesMin, maxReplicas(s)
 	case strings.HasPrefix(s.ScaleTarget, config.ScaleGroup):

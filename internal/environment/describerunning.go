@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+
 	"tendril/api"
 	"tendril/internal/aws"
-
 	"tendril/internal/config"
 	"tendril/queue"
 )
@@ -63,12 +63,11 @@ func (e *Environment) describeTasks(d *api.Description, status *api.TasksStatus)
 		d.Tasks.Tasks = withoutSecrets(status.Tasks)
 		d.Election = electionText(e.settings.now())
 	}
-	hasNoElection := d.Election == "" || status != nil && status.Off != ""
-	if hasNoElection || e.cron.election == nil {
-		return
+	isElecting := d.Election != "" && (status == nil || status.Off == "")
+	if isElecting && e.cron.election != nil {
+		leader := e.cron.election.Status()
+		d.Leader = &leader
 	}
-	leader := e.cron.election.Status()
-	d.Leader = &leader
 }
 
 func pendingChanges(c *config.Change) (all []api.OptionChange) {
@@ -129,7 +128,8 @@ func (q *queues) describeAllEmbedded() (all []api.DescribedQueue) {
 func (q *queues) describeQueue(ctx context.Context, l *pipeline) (found api.DescribedQueue, err error) {
 	remote, _ := l.queue.source.(*aws.Queue)
 	if remote != nil {
-		found = api.DescribedQueue{Name: l.queue.name, Backend: config.BackendSQS, URL: l.queue.url, ARN: l.queue.arn, FIFO: l.queue.fifo}
+		found = api.DescribedQueue{Name: l.queue.name, Backend: config.BackendSQS, URL: l.queue.url, ARN: l.queue.arn,
+			FIFO: l.queue.fifo}
 		found.Attributes, err = remote.Attributes(ctx)
 	} else {
 		found, err = q.describeEmbedded(l.queue.name)

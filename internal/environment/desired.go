@@ -110,13 +110,14 @@ func (d *desired) readRegistry(ctx context.Context) {
 func (d *desired) log() *slog.Logger { return d.opts.log("instances") }
 
 func (d *desired) follow(ctx context.Context, fleet *instances.Fleet) {
-	if d.state != nil {
-		var settings sync.WaitGroup
-		defer settings.Wait()
-		settings.Go(func() { d.follower.Run(ctx, fleet) })
-		d.state.Follow(ctx, instances.Following{Store: fleet.Store, Leads: fleet.Leads, Revision: d.cron.election.Revision, Apply: d.apply,
-			Failed: d.logUnread})
+	if d.state == nil {
+		return
 	}
+	var settings sync.WaitGroup
+	defer settings.Wait()
+	settings.Go(func() { d.follower.Run(ctx, fleet) })
+	d.state.Follow(ctx, instances.Following{Store: fleet.Store, Leads: fleet.Leads, Revision: d.cron.election.Revision,
+		Apply: d.apply, Failed: d.logUnread})
 }
 
 func (d *desired) logUnread(err error) {
@@ -130,11 +131,11 @@ func (d *desired) apply() {
 	now, _ := d.state.Current()
 	for _, l := range d.work.all {
 		pause, paused := now.Pauses[l.queue.name]
-		text := "queue resumed"
-		if paused {
-			text = "queue paused"
-		}
 		if l.setPause(byFleet, pause) {
+			text := "queue resumed"
+			if paused {
+				text = "queue paused"
+			}
 			event.Pause.Log(d.opts.log("worker"), slog.LevelInfo, text, "queue", l.queue.name,
 				"by", pause.By, "reason", pause.Reason, "revision", now.Revision)
 		}
@@ -142,7 +143,7 @@ func (d *desired) apply() {
 	d.rollouts.apply()
 }
 
-// An empty name means all queues. If why.This is set, or without a desired state, only this instance pauses.
+// pause pauses all queues if name is "". If why.This is set, or without a desired state, only this instance pauses.
 func (d *desired) pause(ctx context.Context, name string, why api.Reason, by string) (api.Paused, error) {
 	lines, err := d.work.ofQueue(name) // fails until startup has set the state
 	if err != nil {
@@ -170,7 +171,7 @@ func (d *desired) resume(ctx context.Context, name string, this bool) (api.Pause
 		return api.Paused{}, d.work.resume(name)
 	}
 	revision, err := d.changePauses(ctx, lines, func(now *instances.Desired, queue string) { delete(now.Pauses, queue) })
-	if err == nil && revision > 0 {
+	if err == nil {
 		err = d.work.resume(name)
 	}
 	return api.Paused{Revision: revision}, err
@@ -229,6 +230,7 @@ func (d *desired) allFollow(ctx context.Context, follows func(*instances.Instanc
 	if ignoring == nil {
 		return nil
 	}
-	return api.NewError(http.StatusConflict, "nothing was changed: these instances would not follow: "+strings.Join(ignoring, ", "),
+	return api.NewError(http.StatusConflict,
+		"nothing was changed: these instances would not follow: "+strings.Join(ignoring, ", "),
 		"give them this version and the same --fleet-key-file, or change this instance only: add --this")
 }

@@ -97,8 +97,8 @@ func (e *examiner) addHealth(of *Environment) {
 	report := of.observe.monitor.Report()
 	e.facts.HealthStatus = string(report.Status)
 	for _, c := range report.Each() {
-		e.facts.Health = append(e.facts.Health, doctor.Finding{Level: levelOf(c.Status), What: c.Text, Why: c.Head(time.Now()),
-			Remedy: c.Remedy})
+		e.facts.Health = append(e.facts.Health, doctor.Finding{Level: levelOf(c.Status), What: c.Text,
+			Why: c.Head(time.Now()), Remedy: c.Remedy})
 	}
 }
 
@@ -108,8 +108,7 @@ func (e *examiner) addRunningQueues(ctx context.Context, of *Environment) {
 		if l.queue.embedded {
 			described, _ = of.queues.describeQueue(ctx, l)
 		}
-		q := e.addQueue(l.queue.settings(), &described)
-		q.Missing = l.queue.embedded && q.Attributes == nil
+		e.addQueue(l.queue.settings(), &described)
 	}
 }
 
@@ -202,16 +201,18 @@ func (o *Options) certificates(s *config.Settings) (all []doctor.Certificate) {
 	return all
 }
 
-func (e *examiner) addQueue(set *config.QueueSettings, described *api.DescribedQueue) *doctor.Queue {
+func (e *examiner) addQueue(set *config.QueueSettings, described *api.DescribedQueue) {
 	s := e.settings
 	q := doctor.Queue{Name: described.Name, URL: cmp.Or(described.URL, set.URL), OnSQS: set.Backend == config.BackendSQS,
 		Several: len(s.Queues) > 1, Managed: set.Managed, Attributes: described.Attributes, Times: queueTimes(s, set)}
-	if dead := described.DeadLetterQueue; dead != nil && !q.OnSQS {
-		q.Dead = &doctor.DeadLetterQueue{Name: dead.Name, URL: dead.URL, Attributes: dead.Attributes,
-			Missing: dead.Attributes == nil && described.Attributes != nil}
+	if !q.OnSQS { // otherwise addActualQueue completes it
+		q.Missing = described.Attributes == nil
+		if dead := described.DeadLetterQueue; dead != nil {
+			q.Dead = &doctor.DeadLetterQueue{Name: dead.Name, URL: dead.URL, Attributes: dead.Attributes,
+				Missing: dead.Attributes == nil}
+		}
 	}
 	e.facts.Queues = append(e.facts.Queues, q)
-	return &e.facts.Queues[len(e.facts.Queues)-1]
 }
 
 func queueTimes(s *config.Settings, set *config.QueueSettings) doctor.Times {
@@ -238,7 +239,7 @@ func queueTimes(s *config.Settings, set *config.QueueSettings) doctor.Times {
 	return t
 }
 
-// A running environment with this data directory already holds the addresses.
+// addPorts does nothing while an environment with this data directory runs, because that holds the addresses.
 func (e *examiner) addPorts() {
 	if _, err := api.ReadInstance(e.settings.DataDir); err == nil {
 		return
@@ -310,8 +311,7 @@ func (e *examiner) inspectTarget(ctx context.Context, set *config.QueueSettings)
 }
 
 func (e *examiner) targetTLS(set *config.QueueSettings) *tls.Config {
-	client, err := deliver.NewClient(&deliver.Options{Target: set.Target, Version: e.opts.Version,
-		TLS: targetFiles(set)})
+	client, err := deliver.NewClient(&deliver.Options{Target: set.Target, Version: e.opts.Version, TLS: targetFiles(set)})
 	if err != nil {
 		return nil
 	}
@@ -334,15 +334,12 @@ func (e *examiner) proxyFiles(local bool) (patterns []string) {
 
 func isLocal(target string) bool {
 	u, err := url.Parse(target)
-	if err != nil || u.Scheme == "unix" {
-		return err == nil
-	}
-	ip := net.ParseIP(u.Hostname())
-	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+	return err == nil && (u.Scheme == "unix" || u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback())
 }
 
 func (e *examiner) inspectCloud(ctx context.Context) {
-	if e.opts.QueuesOnly || len(cloud.PolicyFor(e.opts.Config, &cloud.Use{}).Statement) == 0 {
+	usesAWS := len(cloud.PolicyFor(e.opts.Config, &cloud.Use{}).Statement) > 0
+	if e.opts.QueuesOnly || !usesAWS {
 		return
 	}
 
@@ -363,13 +360,14 @@ func (e *examiner) inspectCloud(ctx context.Context) {
 	}
 
 	if table := e.settings.RegistryTable; table != "" && !e.settings.RegistryCreate && resource(found, table, "") == nil {
-		e.report(doctor.Problem{ID: "registry-table",
-			What: "table " + table + " does not exist in DynamoDB", Why: "without it, the instances cannot elect a leader, and no periodic task runs",
+		e.report(doctor.Problem{ID: "registry-table", What: "table " + table + " does not exist in DynamoDB",
+			Why:    "without it, the instances cannot elect a leader, and no periodic task runs",
 			Remedy: "tendril up --registry-create"})
 	}
 
 	e.inspectArchives(ctx)
-	if err := e.checkPermissions(ctx, e.inspectSQS(ctx)); err != nil {
+	sqsEndpoint := e.inspectSQS(ctx)
+	if err := e.checkPermissions(ctx, sqsEndpoint); err != nil {
 		e.facts.Unchecked = err.Error()
 	}
 }
@@ -424,6 +422,7 @@ func (e *examiner) addActualQueue(q *doctor.Queue, found []cloud.Resource) {
 	}
 }
 
+// inspectSQS also returns the endpoint of Amazon SQS, or "" if it is unknown or a Unix socket.
 func (e *examiner) inspectSQS(ctx context.Context) (endpoint string) {
 	if !e.settings.AnyOnSQS() || strings.HasPrefix(e.settings.EndpointURL, "unix:") {
 		return ""
@@ -435,8 +434,8 @@ func (e *examiner) inspectSQS(ctx context.Context) (endpoint string) {
 	if err != nil {
 		return ""
 	}
-
 	defer sqs.Close()
+
 	i := slices.IndexFunc(e.facts.Queues, func(q doctor.Queue) bool { return q.OnSQS })
 	q := &e.facts.Queues[i]
 	if endpoint, err = sqs.Endpoint(ctx, cmp.Or(q.URL, q.Name)); err != nil {
@@ -467,20 +466,14 @@ func (e *examiner) checkPermissions(ctx context.Context, sqsEndpoint string) err
 		return err
 	}
 
-	use := &cloud.Use{}
-	if file, err := tasks.Read(e.opts.CronFile()); err == nil && e.opts.CronFile() != "" {
-		for _, t := range file.Tasks {
-			use.TaskQueues = append(use.TaskQueues, t.Queue)
-		}
-	}
-	names := resourceNames{account: caller.Account, region: cmp.Or(iam.Region(), e.settings.Region), dead: map[string]string{}}
+	names := resourceNames{account: caller.Account, region: cmp.Or(iam.Region(), e.settings.Region),
+		dead: map[string]string{}}
 	for _, q := range e.facts.Queues {
 		if q.Dead != nil {
 			names.dead[cloud.UnknownDeadLetterQueue+q.Name] = q.Dead.Name
 		}
 	}
-
-	for _, statement := range cloud.PolicyFor(e.opts.Config, use).Statement {
+	for _, statement := range cloud.PolicyFor(e.opts.Config, e.opts.cloudUse()).Statement {
 		for _, pattern := range statement.Resource {
 			if err := e.simulate(ctx, iam, caller, &statement, names.concrete(pattern)); err != nil {
 				return err
@@ -488,6 +481,19 @@ func (e *examiner) checkPermissions(ctx context.Context, sqsEndpoint string) err
 		}
 	}
 	return nil
+}
+
+func (o *Options) cloudUse() *cloud.Use {
+	use := &cloud.Use{}
+	if o.CronFile() == "" {
+		return use
+	}
+	if file, err := tasks.Read(o.CronFile()); err == nil {
+		for _, t := range file.Tasks {
+			use.TaskQueues = append(use.TaskQueues, t.Queue)
+		}
+	}
+	return use
 }
 
 func (e *examiner) simulate(ctx context.Context, iam *aws.IAM, caller aws.Caller, s *cloud.Statement, on string) error {

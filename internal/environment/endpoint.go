@@ -37,7 +37,7 @@ func (q *queues) serveBroker(context.Context) error {
 	if err != nil {
 		return err
 	}
-	token, err := q.ownToken()
+	token, err := q.createAndShareToken()
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
@@ -47,7 +47,7 @@ func (q *queues) serveBroker(context.Context) error {
 	opts := &sqsapi.Options{Keys: keys, RegistryToken: token,
 		Archives: archives.ServedFolder(filepath.Join(q.settings.now().DataDir, servedFolder)),
 		Failed: func(action, requestID string, err error) {
-			q.opts.log("the queue endpoint").Error("request failed", "action", action, "request_id", requestID, "err", err)
+			q.endpointLog().Error("request failed", "action", action, "request_id", requestID, "err", err)
 		}}
 	if q.opts.Memory > 0 {
 		opts.Memory = bodies
@@ -60,7 +60,9 @@ func (q *queues) serveBroker(context.Context) error {
 	return nil
 }
 
-func (q *queues) ownToken() (token string, err error) {
+func (q *queues) endpointLog() *slog.Logger { return q.opts.log("the queue endpoint") }
+
+func (q *queues) createAndShareToken() (token string, err error) {
 	s := q.settings.now()
 	token = s.RegistryToken
 	if token == "" {
@@ -84,7 +86,7 @@ func (q *queues) openKeys() (*access.Keyring, error) {
 		return nil, nil
 	}
 	keys, err := access.Open(s.Credentials, func(err error) {
-		q.opts.log("the queue endpoint").Error("credentials not replaced", "err", err)
+		q.endpointLog().Error("credentials not replaced", "err", err)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%w: --credentials: %w", ErrSettings, err)
@@ -153,14 +155,14 @@ func (q *queues) encrypt(l net.Listener) (net.Listener, error) {
 	s := q.settings.now()
 	if s.TLSCert == "" {
 		if !listen.Address(l).Addr().IsLoopback() {
-			q.opts.log("the queue endpoint").Warn("queue endpoint is not encrypted", "address", l.Addr().String(),
+			q.endpointLog().Warn("queue endpoint is not encrypted", "address", l.Addr().String(),
 				"hint", "messages can be read on this network: add --tls-cert and --tls-key")
 		}
 		return l, nil
 	}
 
-	certificate, err := openCertificate("tls-cert", s.TLSCert, s.TLSKey, q.opts.log("the queue endpoint"), func(string) {
-		q.opts.log("the queue endpoint").Info("certificate replaced")
+	certificate, err := openCertificate("tls-cert", s.TLSCert, s.TLSKey, q.endpointLog(), func(string) {
+		q.endpointLog().Info("certificate replaced")
 	})
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
@@ -168,7 +170,8 @@ func (q *queues) encrypt(l net.Listener) (net.Listener, error) {
 	return tls.NewListener(l, certificate.TLSConfig()), nil
 }
 
-func openCertificate(option, cert, key string, log *slog.Logger, changed func(fingerprint string)) (*console.Certificate, error) {
+func openCertificate(option, cert, key string, log *slog.Logger, changed func(fingerprint string),
+) (*console.Certificate, error) {
 	certificate, err := console.OpenCertificate(cert, key, console.CertificateEvents{Changed: changed,
 		Rejected: func(err error) { log.Error("certificate not replaced", "err", err) }})
 	if err != nil {

@@ -44,7 +44,7 @@ func New(opts Options) *Environment {
 	e.programs = &programs{opts: e.opts, life: e.life, settings: e.settings, queues: e.queues, work: e.work}
 	e.programs.facts = &facts{opts: e.opts, life: e.life, settings: e.settings, queues: e.queues, programs: e.programs}
 	e.instance = &instance{opts: e.opts, life: e.life, settings: e.settings, queues: e.queues, work: e.work,
-		began: time.Now()}
+		began: time.Now(), program: api.ThisProgram()}
 	e.cron = &schedule{opts: e.opts, life: e.life, settings: e.settings, queues: e.queues, work: e.work,
 		instance: e.instance}
 	e.scale = &sizing{opts: e.opts, life: e.life, settings: e.settings, work: e.work, programs: e.programs, cron: e.cron}
@@ -54,14 +54,14 @@ func New(opts Options) *Environment {
 	e.changes.registry.Store(opts.Registry)
 	e.observe = e.newObserver()
 
-	e.members = &members{opts: e.opts, life: e.life, settings: e.settings, work: e.work, programs: e.programs, cron: e.cron,
-		scale: e.scale, observe: e.observe, instance: e.instance}
-	e.desired = &desired{opts: e.opts, settings: e.settings, queues: e.queues, work: e.work, cron: e.cron, members: e.members,
-		changes: e.changes}
-	e.desired.follower = instances.SettingsFollower{Name: leader.ProcessName(), Apply: e.desired.applySettings, Changed: e.desired.apply,
-		Failed: e.desired.logUnread, Due: make(chan struct{}, 1)}
-	e.rollouts = &rollouts{opts: e.opts, life: e.life, settings: e.settings, work: e.work, programs: e.programs, cron: e.cron,
-		changes: e.changes, desired: e.desired}
+	e.members = &members{opts: e.opts, life: e.life, settings: e.settings, work: e.work, programs: e.programs,
+		cron: e.cron, scale: e.scale, observe: e.observe, instance: e.instance}
+	e.desired = &desired{opts: e.opts, settings: e.settings, queues: e.queues, work: e.work, cron: e.cron,
+		members: e.members, changes: e.changes}
+	e.desired.follower = instances.SettingsFollower{Name: leader.ProcessName(), Apply: e.desired.applySettings,
+		Changed: e.desired.apply, Failed: e.desired.logUnread, Due: make(chan struct{}, 1)}
+	e.rollouts = &rollouts{opts: e.opts, life: e.life, settings: e.settings, work: e.work, programs: e.programs,
+		cron: e.cron, changes: e.changes, desired: e.desired}
 	e.connectCycles()
 
 	e.systemd = newServiceManager(e.opts, e.life, e.settings, e.work, func() bool {
@@ -145,7 +145,7 @@ func (e *Environment) awaitEnd(stop, now context.Context) (reason string, err er
 	}
 }
 
-// From here on, nothing reports the service as up. The returned context's cause is [ErrLate] or, if hurry is done
+// beginShutdown stops reporting the service as up. The returned context's cause is [ErrLate] or, if hurry is done
 // first, [ErrCutShort].
 func (e *Environment) beginShutdown(hurry context.Context) (shutdown context.Context, over func()) {
 	s := e.settings.now()
@@ -184,7 +184,7 @@ func (e *Environment) startOrder() []func(context.Context) error {
 			e.observe.history.totals.begin,
 			e.observe.history.open,
 			e.startConsole,
-			e.instance.claimFiles,
+			e.instance.removeFilesOnStop,
 			e.queues.serveBroker,
 			e.work.buildDepths,
 			recordCurves,  // stops before the parts it reads
@@ -205,7 +205,7 @@ func (e *Environment) startOrder() []func(context.Context) error {
 		e.programs.shareBundle,         // lets the app's user read files unpacked as root
 		runHealth,                      // before the console that displays it; stops late, after it
 		e.startConsole,                 // displays the rest of the startup and the whole shutdown
-		e.instance.claimFiles,          // its stop removes the files, after everything below
+		e.instance.removeFilesOnStop,   // after everything below
 		e.queues.serveBroker,           // queue URLs contain the listener's address
 		e.openQueues,                   // workers receive from them
 		e.programs.facts.open,          // needs the queues' names; processes started below read the files
@@ -217,7 +217,7 @@ func (e *Environment) startOrder() []func(context.Context) error {
 		e.desired.adopt,          // before anything is received; may end this start for another one
 		e.queues.warnOfConflicts, // with the settings that apply
 		e.members.run,            // its stop leaves after everything below, so that other instances see the drain
-		e.scale.closeFleet,       // its stop leaves the group, after everything below
+		e.scale.closeFleetOnStop, // after everything below
 		e.scale.protectTask,      // its stop removes the protection, after everything below
 		watchProblems,            // needs all queues with workers
 		recordCurves,             // charts show the drain; stops before the parts it reads
@@ -299,7 +299,7 @@ func (e *Environment) openTargets(ctx context.Context) error {
 		}
 	}
 
-	if isFleet(s) || e.scale.inTask() {
+	if mayScaleInstances(s) || e.scale.inTask() {
 		t.tracker = &e.scale.inFlight
 	}
 

@@ -65,6 +65,7 @@ func readerIDs(s *config.Settings) (uid, gid int, err error) {
 	return uid, gid, nil
 }
 
+// Publish uses the current settings if s is nil.
 func (f *facts) Publish(version int, b *bundle.Bundle, s *config.Settings) error {
 	if s == nil {
 		s = f.settings.now()
@@ -97,7 +98,8 @@ func (f *facts) describe(b *bundle.Bundle, s *config.Settings) *getconfig.Facts 
 	}
 }
 
-func (f *facts) optionSettings(b *bundle.Bundle, s *config.Settings, properties map[string]string) map[string]map[string]string {
+func (f *facts) optionSettings(b *bundle.Bundle, s *config.Settings, properties map[string]string,
+) map[string]map[string]string {
 	options := map[string]map[string]string{}
 	set := func(namespace, option, value string) {
 		if options[namespace] == nil {
@@ -106,9 +108,9 @@ func (f *facts) optionSettings(b *bundle.Bundle, s *config.Settings, properties 
 		options[namespace][option] = value
 	}
 
-	own := map[[2]string]string{}
+	inForce := map[[2]string]string{}
 	for _, known := range s.Bundled() {
-		own[[2]string{known.Namespace, known.Option}] = known.Value
+		inForce[[2]string{known.Namespace, known.Option}] = known.Value
 		if known.Namespace == bundle.NamespaceWorker {
 			set(known.Namespace, known.Option, known.Value)
 		}
@@ -119,7 +121,7 @@ func (f *facts) optionSettings(b *bundle.Bundle, s *config.Settings, properties 
 	}
 
 	for _, written := range b.InForce() {
-		value, known := own[[2]string{written.Namespace, written.Option}]
+		value, known := inForce[[2]string{written.Namespace, written.Option}]
 		switch {
 		case written.Computed || written.Namespace == bundle.NamespaceWorker:
 			continue
@@ -164,6 +166,7 @@ func (f *facts) properties(b *bundle.Bundle) map[string]string {
 	return all
 }
 
+// isProvided reports whether tendril may replace an inherited variable.
 func isProvided(name string) bool {
 	switch name {
 	case "PORT", "TENDRIL_QUEUE", "TENDRIL_QUEUE_URL", "AWS_ENDPOINT_URL_SQS":

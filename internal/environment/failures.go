@@ -1,6 +1,8 @@
 package environment
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -20,8 +22,8 @@ type failures struct {
 
 func (f *failures) restore(log *eventlog.Log) error {
 	kept, err := log.Read(eventlog.Query{Range: eventlog.Range{Newest: true, Limit: api.DefaultDeliveries}})
-	for i := len(kept) - 1; i >= 0; i-- {
-		f.shown.Record(deliveryOf(&kept[i]))
+	for _, e := range slices.Backward(kept) {
+		f.shown.Record(deliveryOf(&e))
 	}
 	f.log.Store(log)
 	return err
@@ -44,11 +46,7 @@ func deliveryFields(d *api.Delivery) map[string]string {
 	if !d.RetryAt.IsZero() {
 		fields["retry_at"] = d.RetryAt.UTC().Format(time.RFC3339Nano)
 	}
-	for name, value := range fields {
-		if value == "" {
-			delete(fields, name)
-		}
-	}
+	maps.DeleteFunc(fields, func(_, value string) bool { return value == "" })
 	return fields
 }
 

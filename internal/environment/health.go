@@ -26,7 +26,8 @@ func (p *pipelines) queueStates(now time.Time) (all []health.QueueState) {
 		state := health.QueueState{
 			Name: l.queue.name, Embedded: l.queue.embedded,
 			Receiving: status.Receiving, InWork: status.InWork,
-			Paused: shown.Paused, PausedBy: shown.PausedBy, PauseReason: shown.PauseReason, PausedAt: shown.PausedAt, Why: shown.Why,
+			Paused: shown.Paused, PausedBy: shown.PausedBy, PauseReason: shown.PauseReason, PausedAt: shown.PausedAt,
+			Why:           shown.Why,
 			DeliveryLimit: deliveryLimit(settings, p.settings.now().FunctionTimeout),
 			Retention:     cmp.Or(settings.RetentionPeriod, queueRetention),
 
@@ -79,12 +80,15 @@ func processStates(all []supervisor.Status) (list []health.Process) {
 	return list
 }
 
+// A deployment does not count as too long before leastDeployLimit, even if deploy-timeout is shorter.
+const leastDeployLimit = 10 * time.Minute
+
 func deploymentStates(d *api.Deployment, limit time.Duration) (o health.Operation, last health.Deployment) {
 	switch {
 	case d == nil:
 		return o, last
 	case !d.Over():
-		return health.Operation{Name: "application deployment", Since: d.Since, Limit: max(limit, 10*time.Minute)}, last
+		return health.Operation{Name: "application deployment", Since: d.Since, Limit: max(limit, leastDeployLimit)}, last
 	}
 	if d.Aborted { // it neither completed nor failed
 		return o, last
@@ -107,9 +111,9 @@ func leaderState(m *tasks.Manager) health.LeaderState {
 func taskStates(all []api.Task) (states []health.TaskState) {
 	for i := range all {
 		if t := &all[i]; t.State() != api.TaskScheduled {
-			states = append(states, health.TaskState{Name: t.Name, Paused: t.Paused, PausedBy: t.PausedBy, PauseReason: t.PauseReason,
-				PausedAt: t.PausedAt,
-				Problem:  t.Problem, FailedRuns: t.FailedRuns, LastFailure: t.LastFailure})
+			states = append(states, health.TaskState{Name: t.Name, Paused: t.Paused, PausedBy: t.PausedBy,
+				PauseReason: t.PauseReason, PausedAt: t.PausedAt, Problem: t.Problem, FailedRuns: t.FailedRuns,
+				LastFailure: t.LastFailure})
 		}
 	}
 	return states

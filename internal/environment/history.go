@@ -35,15 +35,13 @@ func newHistory(o *observer) *history {
 	h := &history{opts: o.opts, life: o.life, settings: o.settings, queues: o.queues, recent: eventlog.NewLines(),
 		totals: totals{opts: o.opts, life: o.life, queues: o.queues, work: o.work}, failed: failures{shown: o.shown}}
 	h.lost.events = h
-	if o.opts.Logger != nil {
-		o.opts.Logger.Observe(h.recordLine, h)
-	}
+	o.opts.Logger.Observe(h.recordLine, h)
 	return h
 }
 
 func (h *history) recordAction(a console.Act) {
-	text, fields := "console action", map[string]string{"who": a.Who, "remote": a.Remote, "method": a.Method, "path": a.Path,
-		"status": strconv.Itoa(a.Status)}
+	text, fields := "console action", map[string]string{"who": a.Who, "remote": a.Remote, "method": a.Method,
+		"path": a.Path, "status": strconv.Itoa(a.Status)}
 	kind := event.Act
 	if a.Read {
 		kind = event.Read
@@ -108,7 +106,7 @@ func (h *history) openFailures() {
 	h.life.closeOnStop("the failures", failed.Close)
 }
 
-// The returned function logs when writes to the file start to fail, and when they succeed again.
+// logWrites returns a function that logs when writes to the file start to fail, and when they succeed again.
 func (h *history) logWrites(file string) func(error) {
 	return func(err error) {
 		if err != nil {
@@ -148,14 +146,15 @@ func (h *history) recordRemovals(ctx context.Context, removed []broker.Removal) 
 	by := api.CallerName(ctx)
 	endings.AddAll(len(removed), func(i int) eventlog.Ending {
 		r := &removed[i]
-		return eventlog.Ending{MessageID: r.ID, Queue: r.Queue, Outcome: string(r.Cause), Receives: r.Receives, To: r.To, By: by}
+		return eventlog.Ending{MessageID: r.ID, Queue: r.Queue, Outcome: string(r.Cause), Receives: r.Receives,
+			To: r.To, By: by}
 	})
 }
 
 func (h *history) recordDecision(d autoscale.Decided) {
 	made := d.Decision
-	fields := map[string]string{"from": fmt.Sprint(made.From), "desired": fmt.Sprint(made.Desired), "rule": string(made.Rule),
-		"reason": made.Why}
+	fields := map[string]string{"from": fmt.Sprint(made.From), "desired": fmt.Sprint(made.Desired),
+		"rule": string(made.Rule), "reason": made.Why}
 
 	switch {
 	case d.Applied:

@@ -48,7 +48,6 @@ type instance struct {
 // claim locks the data directory even without embedded queues, which lock their database.
 func (i *instance) claim(context.Context) error {
 	s := i.settings.now()
-	i.program = api.ThisProgram()
 	if !i.queues.ownsDataDir() {
 		return nil
 	}
@@ -121,7 +120,7 @@ func (i *instance) reachable() (address, certificate string) {
 
 func (i *instance) visible() bool { return i.address != "" || i.queues.broker != nil }
 
-func (i *instance) claimFiles(context.Context) error {
+func (i *instance) removeFilesOnStop(context.Context) error {
 	if !i.visible() {
 		return nil
 	}
@@ -170,20 +169,22 @@ func (i *instance) certificateChanged(fingerprint string) {
 	i.opts.log("console").Info("certificate replaced")
 }
 
-// The caller must hold i.mu.
+// file must be called with mu held.
 func (i *instance) file() *api.Instance {
 	s := i.settings.now()
 	file := &api.Instance{
-		PID: os.Getpid(), Version: i.opts.Version, Program: i.program, Environment: s.Name, Console: i.address, ConsoleCertificate: i.certificate,
-		Endpoint: i.queues.endpoint, Region: s.Region, AccountID: s.AccountID, StartedAt: i.began,
+		PID: os.Getpid(), Version: i.opts.Version, Program: i.program, Environment: s.Name,
+		Console: i.address, ConsoleCertificate: i.certificate, Endpoint: i.queues.endpoint,
+		Region: s.Region, AccountID: s.AccountID, StartedAt: i.began,
 		AppliesMachine: i.opts.AppliesMachine(), Folder: i.opts.Folder,
 	}
 	if i.opts.HasApp() {
 		file.AppPort = s.Port
 	}
 	for _, l := range i.work.all {
+		q := l.queue
 		file.Queues = append(file.Queues,
-			api.InstanceQueue{Name: l.queue.name, URL: l.queue.url, DeadLetterQueue: l.queue.dead, Embedded: l.queue.embedded})
+			api.InstanceQueue{Name: q.name, URL: q.url, DeadLetterQueue: q.dead, Embedded: q.embedded})
 	}
 	return file
 }

@@ -98,10 +98,11 @@ func (m *members) addDesired(out *api.Instances) {
 
 func knownByRecord(r *instances.Record) api.KnownInstance {
 	inFlight := r.Load.InWork
-	return api.KnownInstance{ID: r.ID, Name: r.Name, Member: r.Member, Source: api.SourceRegistry, State: r.State, Version: r.Version,
-		AppVersion: r.AppVersion, StartedAt: r.StartedAt, Console: r.Console, Health: string(r.Health), Causes: r.Causes,
-		InFlight: &inFlight, Slots: r.Load.Slots, LongestSeconds: r.Load.OldestDelivery, CPUPercent: known(r.Load.CPU),
-		PausedQueues: r.PausedQueues, Deploying: r.Deploying, Revision: r.Revision, TakesVersions: r.App.Takes, AppNumber: r.App.Number,
+	return api.KnownInstance{ID: r.ID, Name: r.Name, Member: r.Member, Source: api.SourceRegistry, State: r.State,
+		Version: r.Version, AppVersion: r.AppVersion, StartedAt: r.StartedAt, Console: r.Console,
+		Health: string(r.Health), Causes: r.Causes, InFlight: &inFlight, Slots: r.Load.Slots,
+		LongestSeconds: r.Load.OldestDelivery, CPUPercent: known(r.Load.CPU), PausedQueues: r.PausedQueues,
+		Deploying: r.Deploying, Revision: r.Revision, TakesVersions: r.App.Takes, AppNumber: r.App.Number,
 		SettingsRevision: r.SettingsRevision, Rejected: r.Rejected}
 }
 
@@ -119,7 +120,8 @@ func addLeader(out *api.Instances, leader *api.Leader) {
 
 	if i < 0 {
 		i = len(out.Instances)
-		out.Instances = append(out.Instances, api.KnownInstance{Name: leader.Holder, Source: "lease", Console: leader.Console})
+		out.Instances = append(out.Instances,
+			api.KnownInstance{Name: leader.Holder, Source: "lease", Console: leader.Console})
 	}
 
 	one := &out.Instances[i]
@@ -134,10 +136,9 @@ func addMembers(out *api.Instances, group *fleet.Members) {
 			return one.Member == member.ID || one.This && group.Self == member.ID
 		})
 		if i < 0 {
-			protected := member.Protected
 			out.Instances = append(out.Instances, api.KnownInstance{Name: member.ID, Member: member.ID,
-				Source: config.ScaleGroup + group.Group, State: member.State, Unhealthy: !member.Healthy, Protected: &protected,
-				SeenAt: group.At})
+				Source: config.ScaleGroup + group.Group, State: member.State, Unhealthy: !member.Healthy,
+				Protected: &member.Protected, SeenAt: group.At})
 			continue
 		}
 
@@ -148,8 +149,7 @@ func addMembers(out *api.Instances, group *fleet.Members) {
 		one.SeenAt = group.At
 		one.State += ", " + member.State
 		if !one.This {
-			protected := member.Protected
-			one.Protected = &protected
+			one.Protected = &member.Protected
 		}
 	}
 }

@@ -29,7 +29,8 @@ var (
 	// ErrConflict means that a port, the data directory or a queue's name is in use.
 	ErrConflict = errors.New("in use")
 
-	errStarting       = api.NewError(http.StatusConflict, "the environment is still starting", "'tendril status' shows its progress")
+	errStarting = api.NewError(http.StatusConflict, "the environment is still starting",
+		"'tendril status' shows its progress")
 	errStartAbandoned = errors.New("startup was abandoned")
 )
 

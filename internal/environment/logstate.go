@@ -111,22 +111,7 @@ func groupStacks(stacks string) (groups []stackGroup) {
 		if head == nil {
 			continue
 		}
-		var calls []string
-		for _, line := range lines[1:] {
-			if line == "" || line[0] == '\t' {
-				continue
-			}
-			line, _, _ = strings.Cut(line, " in goroutine ")
-			if end := strings.LastIndexByte(line, '('); end > 0 && !strings.HasPrefix(line, "created by ") {
-				line = line[:end]
-			}
-			calls = append(calls, line)
-		}
-
-		if left := len(calls) - maxStackDepth; left > 0 {
-			calls = append(calls[:maxStackDepth-1], "...", calls[len(calls)-1])
-		}
-		key := stackGroup{state: head[1], stack: strings.Join(calls, " < ")}
+		key := stackGroup{state: head[1], stack: oneLineStack(lines[1:])}
 		i, known := at[key]
 		if !known {
 			i = len(groups)
@@ -139,4 +124,23 @@ func groupStacks(stacks string) (groups []stackGroup) {
 		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.stack, b.stack))
 	})
 	return groups
+}
+
+// oneLineStack keeps the functions of a stack, without arguments, files and lines.
+func oneLineStack(lines []string) string {
+	var calls []string
+	for _, line := range lines {
+		if line == "" || line[0] == '\t' {
+			continue
+		}
+		line, _, _ = strings.Cut(line, " in goroutine ")
+		if end := strings.LastIndexByte(line, '('); end > 0 && !strings.HasPrefix(line, "created by ") {
+			line = line[:end]
+		}
+		calls = append(calls, line)
+	}
+	if len(calls) > maxStackDepth {
+		calls = append(calls[:maxStackDepth-1], "...", calls[len(calls)-1])
+	}
+	return strings.Join(calls, " < ")
 }

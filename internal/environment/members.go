@@ -24,7 +24,9 @@ const (
 	// registryStart limits each wait for the registry at startup. registrySeek is the interval of later attempts.
 	registryStart = 5 * time.Second
 	registrySeek  = 15 * time.Second
-	// If writing the final record takes longer, other instances drop the record when it is too old.
+	// othersMaxAge is the maximum age of the other instances' records.
+	othersMaxAge = 2 * time.Second
+	// After leaveTimeout, no final record is written, and other instances drop the record when it is too old.
 	leaveTimeout = 3 * time.Second
 )
 
@@ -41,10 +43,9 @@ type members struct {
 	desired  *desired
 	rollouts *rollouts
 
-	gauge  *autoscale.Gauge // each consumer of CPU usage needs its own
-	joined atomic.Pointer[membership]
-	// missing is the reason the shared registry was not found; nil if it was found or is not used.
-	missing atomic.Pointer[string]
+	gauge   *autoscale.Gauge // each consumer of CPU usage needs its own
+	joined  atomic.Pointer[membership]
+	missing atomic.Pointer[string] // set by setMissing
 	lost    registryLoss
 
 	judging sync.Mutex
@@ -100,24 +101,20 @@ func (m *members) joinRegistry(ctx context.Context, running *sync.WaitGroup) {
 
 	for logged := false; ; {
 		leases, decided, err := m.cron.election.Leases(ctx)
-		if leases != nil || err == nil && decided {
-			m.missing.Store(nil)
-			m.lost.setMissing(false)
-		}
 		switch {
-		case err != nil && !logged:
-			m.opts.log("instances").Warn("shared registry not available", "err", err)
-			logged = true
 		case leases != nil:
+			m.setMissing(nil)
 			m.keepRecord(ctx, leases, running)
 			return
 		case err == nil && decided:
+			m.setMissing(nil)
 			return
+		case err != nil && !logged:
+			m.opts.log("instances").Warn("shared registry not available", "err", err)
+			logged = true
 		}
 
-		why := cmp.Or(err, errNoQueueServer).Error()
-		m.missing.Store(&why)
-		m.lost.setMissing(true)
+		m.setMissing(cmp.Or(err, errNoQueueServer))
 		select {
 		case <-time.After(registrySeek):
 		case <-m.life.draining: // the periodic tasks close the registry
@@ -128,20 +125,31 @@ func (m *members) joinRegistry(ctx context.Context, running *sync.WaitGroup) {
 	}
 }
 
+// setMissing records why the shared registry was not found. err is nil if it was found or is not used.
+func (m *members) setMissing(err error) {
+	m.lost.setMissing(err != nil)
+	if err == nil {
+		m.missing.Store(nil)
+		return
+	}
+	why := err.Error()
+	m.missing.Store(&why)
+}
+
 func (m *members) keepRecord(ctx context.Context, leases instances.Store, running *sync.WaitGroup) {
 	log := m.opts.log("instances")
 	opts := instances.Options{Store: leases, Environment: m.cron.election.Name(), Log: log,
 		Key: instances.FleetKey(m.settings.now().FleetKey)}
 	gauge := m.scale.gauge(false)
-	joined := &membership{self: instances.NewMember(opts, m.ownRecord, func() instances.Load { return m.load(gauge) }),
-		others: instances.NewWatcher(opts)}
+	joined := &membership{others: instances.NewWatcher(opts),
+		self: instances.NewMember(opts, m.ownRecord, func() instances.Load { return m.load(gauge) })}
 	joined.peers = peers.New(peers.Options{Environment: opts.Environment, ID: joined.self.ID(), Host: peers.Host(),
 		Key: opts.Key, List: m.others, Log: log})
 	m.joined.Store(joined)
 
 	running.Go(func() { joined.others.Run(ctx, m.leads) })
-	fleet := &instances.Fleet{Store: leases, ID: joined.self.ID(), Self: m.ownRecord, Others: joined.others, Leads: m.leads,
-		Healthy: completesBatch}
+	fleet := &instances.Fleet{Store: leases, ID: joined.self.ID(), Self: m.ownRecord, Others: joined.others,
+		Leads: m.leads, Healthy: completesBatch}
 	running.Go(func() { m.desired.follow(ctx, fleet) })
 	running.Go(func() { m.rollouts.run(ctx, fleet) })
 	joined.self.Run(ctx)
@@ -265,7 +273,8 @@ func environmentHealth(joined *membership, own *instances.Record) health.Environ
 }
 
 func (m *members) ownRecord() instances.Record {
-	r := instances.Record{Name: leader.ProcessName(), Version: m.opts.Version, StartedAt: m.instance.began.UTC(), State: m.life.state()}
+	r := instances.Record{Name: leader.ProcessName(), Version: m.opts.Version, StartedAt: m.instance.began.UTC(),
+		State: m.life.state()}
 	r.Console, r.Certificate = m.instance.reachable()
 	if m.settings.now().FleetKey != "" {
 		r.Host = peers.Host()
@@ -334,7 +343,7 @@ func (m *members) others(ctx context.Context) (all []instances.Instance, err err
 	if joined == nil {
 		return nil, nil
 	}
-	all, err = joined.others.ReadOnce(ctx, 2*time.Second)
+	all, err = joined.others.ReadOnce(ctx, othersMaxAge)
 	return slices.DeleteFunc(all, func(one instances.Instance) bool { return one.ID == joined.self.ID() }), err
 }
 

@@ -127,10 +127,12 @@ func (o *Options) Withheld(p bundle.Setting) string {
 	return p.Option + " has no effect: the app gets another value from tendril, or none"
 }
 
+// passes reports whether the app gets a NAME=value string unchanged.
 func (o *Options) passes(variable string) bool {
-	q := app.Queue{Name: "-", URL: "-"}
+	const anyValue = "-"
+	q := app.Queue{Name: anyValue, URL: anyValue}
 	if len(o.Config.Queues) > 0 && o.Config.Queues[0].Backend == config.BackendEmbedded {
-		q.Endpoint = "-"
+		q.Endpoint = anyValue
 	}
 	return slices.Contains(app.Environ([]string{variable}, nil, nil, 0, q), variable)
 }
@@ -140,7 +142,7 @@ func (o *Options) brokenLink(link bundle.Link) string {
 		return ""
 	}
 	if slices.ContainsFunc(o.Bundle.Environment(), func(p bundle.Setting) bool { return p.Option == link.Variable }) {
-		return fmt.Sprintf("the link %s has no effect: the environment property of that name takes precedence", link.Variable)
+		return "the link " + link.Variable + " has no effect: the environment property of that name takes precedence"
 	}
 	if o.LinkedQueue(link) == "" {
 		return fmt.Sprintf("the queue of the environment %s is unknown here, so %s is not set: set it to the URL of "+

@@ -144,7 +144,7 @@ func (o *observer) openCloudWatch(ctx context.Context) (*telemetry.CloudWatch, e
 	}
 
 	host := health.NewHost("")
-	host.Read() // the first interval begins here
+	host.Read() // begins the first interval
 	cloud := telemetry.NewCloudWatch(client, &telemetry.CloudWatchOptions{
 		Name: s.Name, Interval: s.MetricsInterval, Environment: s.EnvironmentName,
 		Health: func() telemetry.Health { return o.publicHealth(host) }, Logger: o.opts.Logger.Logger,
@@ -171,7 +171,8 @@ func (o *observer) workerEvents(l *pipeline) *worker.Events {
 			PollFailed: func(p worker.PollFailed) { o.monitor.PollFailed(w.name, p.Err, p.Permanent) },
 			Expired:    func(x worker.Expired) { o.expired(w, x) },
 			Filtered: func(x worker.Filtered) {
-				o.history.messageEnded(eventlog.Ending{MessageID: x.ID, Queue: w.name, Outcome: eventlog.Filtered, Receives: x.ReceiveCount})
+				o.history.messageEnded(eventlog.Ending{MessageID: x.ID, Queue: w.name, Outcome: eventlog.Filtered,
+					Receives: x.ReceiveCount})
 			},
 		})
 }
@@ -192,7 +193,8 @@ func (o *observer) expired(w *workQueue, x worker.Expired) {
 	o.monitor.Expired(w.name, 1)
 	o.history.lost.addLoss(expiredText, w.name, "", "", 1)
 	if !w.embedded {
-		o.history.messageEnded(eventlog.Ending{MessageID: x.ID, Queue: w.name, Outcome: api.MessageExpired, Receives: x.ReceiveCount})
+		o.history.messageEnded(eventlog.Ending{MessageID: x.ID, Queue: w.name, Outcome: api.MessageExpired,
+			Receives: x.ReceiveCount})
 	}
 }
 
@@ -219,7 +221,8 @@ func (o *observer) settled(l *pipeline, s *worker.Settled) {
 	o.history.failed.record(w, &d)
 	o.history.recordEnding(w, s, next.DeadLetterQueue)
 	if class, counts := deliveryClass(s, w.settings().ToFunction()); counts {
-		o.monitor.Delivered(w.name, class, s.Duration, health.Failure{MessageID: s.ID, Reason: strings.TrimSpace(s.Reason + " " + d.Answer)})
+		o.monitor.Delivered(w.name, class, s.Duration,
+			health.Failure{MessageID: s.ID, Reason: strings.TrimSpace(s.Reason + " " + d.Answer)})
 	}
 	o.opts.Logger.Settled(w.name, l.target.current(), s, next)
 }

@@ -17,7 +17,7 @@ import (
 type Options struct {
 	Config *config.Config
 	Bundle *bundle.Bundle
-	// Command is empty if the app comes from the bundle's Procfile or is at Settings.Target.
+	// Command starts the app in place of the bundle's Procfile; may be empty.
 	Command []string
 	// Announced is called when other commands can find this environment; may be nil.
 	Announced func()
@@ -82,6 +82,7 @@ func (o *Options) aws() *aws.Options {
 	return opts
 }
 
+// openS3 uses s.Region only if it is set and the AWS configuration fails, for example because it has no region.
 func (o *Options) openS3(ctx context.Context, s *config.Settings) (*aws.S3, error) {
 	opts := o.aws()
 	s3, err := aws.OpenS3(ctx, opts)

@@ -26,7 +26,8 @@ type storedPauses struct {
 	Tasks  map[string]string          `json:"tasks,omitempty"`
 }
 
-// pauseFile stores paused queues and tasks. A pause takes effect only once it is written.
+// pauseFile stores paused queues and tasks. A pause takes effect only once it is written. A nil pauseFile ignores
+// changes.
 type pauseFile struct {
 	path string
 
@@ -77,10 +78,10 @@ func readOrPauseAll(path string, queues, tasks []string, log *slog.Logger) *paus
 	const reason = pausedFile + " is unreadable"
 	f.stored = storedPauses{}
 	for _, name := range queues {
-		setPause(&f.stored.Queues, name, newPause(reason, ""), true)
+		setOrDelete(&f.stored.Queues, name, newPause(reason, ""), true)
 	}
 	for _, name := range tasks {
-		setPause(&f.stored.Tasks, name, reason, true)
+		setOrDelete(&f.stored.Tasks, name, reason, true)
 	}
 
 	const hint = "type 'tendril queues resume', which rewrites the file"
@@ -89,7 +90,8 @@ func readOrPauseAll(path string, queues, tasks []string, log *slog.Logger) *paus
 		log.Error("pauses not read, all queues are paused", "hint", hint)
 		return f
 	}
-	log.Error("pauses not read, all queues and tasks are paused", "hint", hint+", and 'tendril tasks resume NAME' for each task")
+	log.Error("pauses not read, all queues and tasks are paused",
+		"hint", hint+", and 'tendril tasks resume NAME' for each task")
 	return f
 }
 
@@ -124,7 +126,7 @@ func (p *pauseFile) change(alter func(*storedPauses)) error {
 	return nil
 }
 
-func setPause[P any](pauses *map[string]P, name string, pause P, paused bool) {
+func setOrDelete[P any](pauses *map[string]P, name string, pause P, paused bool) {
 	delete(*pauses, name)
 	if !paused {
 		return
@@ -138,13 +140,13 @@ func setPause[P any](pauses *map[string]P, name string, pause P, paused bool) {
 func (p *pauseFile) setQueues(lines []*pipeline, pause instances.Pause) error {
 	return p.change(func(s *storedPauses) {
 		for _, l := range lines {
-			setPause(&s.Queues, l.queue.name, pause, pause != instances.Pause{})
+			setOrDelete(&s.Queues, l.queue.name, pause, pause != instances.Pause{})
 		}
 	})
 }
 
 func (p *pauseFile) SetPaused(_ context.Context, task, reason string, paused bool) error {
-	return p.change(func(s *storedPauses) { setPause(&s.Tasks, task, reason, paused) })
+	return p.change(func(s *storedPauses) { setOrDelete(&s.Tasks, task, reason, paused) })
 }
 
 func (p *pauseFile) Paused(context.Context) (map[string]string, error) {

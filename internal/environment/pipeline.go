@@ -20,7 +20,7 @@ type pipeline struct {
 	target  *target
 	worker  *worker.Worker
 	limiter *limit.Limiter // shared by pipelines with the same target; may be nil
-	settled atomic.Bool    // has started to receive, or would have without a pause
+	begun   atomic.Bool    // has started to receive, or would have without a pause
 
 	pausing sync.Mutex
 	pauses  [pauseSources]instances.Pause

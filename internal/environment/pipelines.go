@@ -15,7 +15,6 @@ import (
 	"tendril/api"
 	"tendril/internal/aws"
 	"tendril/internal/config"
-	"tendril/internal/delivery/limit"
 	"tendril/internal/instances"
 	"tendril/internal/observe/event"
 	"tendril/internal/observe/logging"
@@ -37,7 +36,7 @@ type pipelines struct {
 	depths *depthCounter
 	pauses *pauseFile // nil unless this environment owns its data directory
 
-	allSettled sync.Once
+	allBegun sync.Once
 }
 
 func (p *pipelines) inOrder() (lines []*pipeline) {
@@ -63,7 +62,7 @@ func tuningOf(s *config.Settings, set *config.QueueSettings) worker.Tuning {
 	}
 }
 
-// With newReplicas, the current replicas keep the previous settings.
+// applySettings keeps the previous settings for the current replicas if newReplicas will replace them.
 func (p *pipelines) applySettings(c config.Change, newReplicas bool) {
 	log := p.opts.log("config")
 	p.settings.change(&c)
@@ -88,8 +87,8 @@ func (p *pipelines) applySettings(c config.Change, newReplicas bool) {
 	event.Deploy.Log(log, slog.LevelInfo, "settings changed", "options", strings.Join(c.Live, ", "))
 }
 
-// drainLimit is the longest delivery deadline of the app's queues, within the time limit of a deployment, but at least
-// the shutdown timeout.
+// drainLimit is the longest delivery deadline of the app's queues, but at least the shutdown timeout and a second. A
+// longer or missing deadline counts as the time limit of a deployment, less a minute.
 func (p *pipelines) drainLimit() time.Duration {
 	const most = api.MaxDeploy - time.Minute
 	longest := time.Duration(0)
@@ -111,18 +110,19 @@ func (p *pipelines) gate(open bool, reason string) {
 
 func (p *pipelines) recordReceiving(l *pipeline, g worker.GateChanged) {
 	isBlocked := slices.ContainsFunc(g.Reasons, func(r worker.Reason) bool { return r.Block != worker.Paused })
-	if isBlocked || l.settled.Swap(true) {
+	if isBlocked || l.begun.Swap(true) {
 		return
 	}
 	for _, other := range p.all {
-		if !other.settled.Load() {
+		if !other.begun.Load() {
 			return
 		}
 	}
-	p.allSettled.Do(func() { close(p.life.receiving) })
+	p.allBegun.Do(func() { close(p.life.receiving) })
 }
 
-// pause pauses a queue, or all queues if name is "". The pause survives restarts.
+// pause pauses a queue, or all queues if name is "". The pause survives restarts if this environment owns its data
+// directory.
 func (p *pipelines) pause(name string, pause instances.Pause) error {
 	lines, err := p.ofQueue(name)
 	if err == nil {
@@ -211,17 +211,30 @@ func (p *pipelines) states(rates map[string]series.Rate) (workers []api.Worker, 
 		}
 		w.DrainSeconds = drainSeconds(w.Waiting, rates[w.Queue], l.queue.embedded)
 		workers = append(workers, w)
-
-		listed := slices.ContainsFunc(limits, func(l api.Limit) bool { return l.Target == w.Target })
-		if l.limiter != nil && !listed {
-			limits = append(limits, limitState(w.Target, l.limiter.Status()))
-		}
+	}
+	for _, sharing := range p.byLimiter() {
+		limits = append(limits, limitState(sharing))
 	}
 	api.Explain(workers, limits)
 	return workers, limits
 }
 
-// The rate of arrivals is known for embedded queues only.
+// byLimiter groups the pipelines that share a limiter. It omits those without one.
+func (p *pipelines) byLimiter() (groups [][]*pipeline) {
+	for _, l := range p.all {
+		i := slices.IndexFunc(groups, func(sharing []*pipeline) bool { return sharing[0].limiter == l.limiter })
+		switch {
+		case l.limiter == nil:
+		case i < 0:
+			groups = append(groups, []*pipeline{l})
+		default:
+			groups[i] = append(groups[i], l)
+		}
+	}
+	return groups
+}
+
+// drainSeconds ignores arrivals on Amazon SQS, whose rate is unknown.
 func drainSeconds(waiting int64, rate series.Rate, embedded bool) float64 {
 	perSecond := rate.Out
 	if embedded {
@@ -233,11 +246,15 @@ func drainSeconds(waiting int64, rate series.Rate, embedded bool) float64 {
 	return float64(waiting) / perSecond
 }
 
-func limitState(target string, st limit.Status) api.Limit {
-	return api.Limit{
-		Target: target, Rate: st.Rate, InWork: st.InWork, Concurrency: cmp.Or(st.SlowStart, st.Limit), Breaker: st.Breaker,
-		TrialAt: st.TrialAt, Failing: st.Failing, Refused: st.Refused.Rate + st.Refused.Concurrency + st.Refused.Breaker,
+func limitState(sharing []*pipeline) api.Limit {
+	st := sharing[0].limiter.Status()
+	shown := api.Limit{Target: sharing[0].target.current(), Rate: st.Rate, InWork: st.InWork,
+		Concurrency: cmp.Or(st.SlowStart, st.Limit), Breaker: st.Breaker, TrialAt: st.TrialAt, Failing: st.Failing,
+		Refused: st.Refused.Rate + st.Refused.Concurrency + st.Refused.Breaker}
+	for _, l := range sharing {
+		shown.Queues = append(shown.Queues, l.queue.name)
 	}
+	return shown
 }
 
 func (p *pipelines) buildDepths(context.Context) error {

@@ -28,9 +28,9 @@ type problems struct {
 	work     *pipelines
 
 	mu    sync.Mutex
-	found map[string]health.StoredProblem
+	found map[string]health.StoredProblem // by text
 
-	looking     sync.Mutex
+	refreshing  sync.Mutex // also guards elsewhere and elsewhereAt
 	elsewhere   []health.StoredProblem
 	elsewhereAt time.Time
 }
@@ -48,8 +48,8 @@ func (p *problems) watch(ctx context.Context) {
 }
 
 func (p *problems) refresh() {
-	p.looking.Lock()
-	defer p.looking.Unlock()
+	p.refreshing.Lock()
+	defer p.refreshing.Unlock()
 	found := map[string]health.StoredProblem{}
 	for _, one := range append(p.findHere(), p.leftElsewhere()...) {
 		found[one.Text] = one
@@ -118,15 +118,20 @@ func (p *problems) ofEmbedded(name string, ledger broker.Ledger) (all []health.S
 		all = append(all, health.StoredProblem{Queue: name, Text: "queue " + name + ": " + text, Remedy: hint})
 	}
 	if p.isLeft(name) && ledger.Live > 0 {
-		all = append(all, health.StoredProblem{Queue: name, Text: fmt.Sprintf("%s left in queue %s, which this environment does not receive from",
-			messagesText(ledger.Live), name), Remedy: "add it to --queues, or move them to another queue"})
+		all = append(all, health.StoredProblem{Queue: name, Remedy: "add it to --queues, or move them to another queue",
+			Text: fmt.Sprintf("%s left in queue %s, which this environment does not receive from",
+				messagesText(ledger.Live), name)})
 	}
 	return all
 }
 
+// isLeft recognizes a queue that an environment created, but nothing receives from.
 func (p *problems) isLeft(name string) bool {
+	if p.opts.QueuesOnly || p.queues.named(name) != nil || p.queues.broker.Received(name) {
+		return false
+	}
 	dead, _, err := p.queues.broker.Redrive(name)
-	return err == nil && !p.opts.QueuesOnly && p.queues.named(name) == nil && dead == queue.DeadLetterName(name) && !p.queues.broker.Received(name)
+	return err == nil && dead == queue.DeadLetterName(name)
 }
 
 func (p *problems) leftElsewhere() []health.StoredProblem {
@@ -137,33 +142,36 @@ func (p *problems) leftElsewhere() []health.StoredProblem {
 	return p.elsewhere
 }
 
-func (p *problems) findElsewhere() (all []health.StoredProblem) {
-	if p.opts.QueuesOnly {
-		return nil
+func (p *problems) findElsewhere() []health.StoredProblem {
+	switch {
+	case p.opts.QueuesOnly:
+	case p.queues.broker != nil:
+		return p.findInSharedDir()
+	case p.queues.ownsDataDir():
+		dir := p.settings.now().DataDir
+		return p.leftIn(dir, "move them with 'tendril migrate --from embedded --to sqs', or delete "+
+			filepath.Join(dir, databaseFile), func(string) bool { return true })
 	}
-	s := p.settings.now()
-	if p.queues.broker == nil {
-		if !p.queues.ownsDataDir() {
-			return nil
-		}
-		return p.leftIn(s.DataDir, "move them with 'tendril migrate --from embedded --to sqs', or delete "+
-			filepath.Join(s.DataDir, databaseFile), func(string) bool { return true })
-	}
+	return nil
+}
 
-	state := p.opts.stateFolder()
-	if p.opts.Config.IsSet("data-dir") || state == "" || state == s.DataDir || !exists(filepath.Join(state, databaseFile)) {
+// findInSharedDir searches the data directory that older versions shared between all environments of a user.
+func (p *problems) findInSharedDir() []health.StoredProblem {
+	s, dir := p.settings.now(), p.opts.stateFolder()
+	if p.opts.Config.IsSet("data-dir") || dir == "" || dir == s.DataDir || !exists(filepath.Join(dir, databaseFile)) {
 		return nil
 	}
-	release, err := api.Claim(state)
+	release, err := api.Claim(dir)
 	if err != nil {
-		return nil
+		return nil // in use
 	}
 	defer func() { _ = release() }()
-	return p.leftIn(state, "run an environment on them with 'tendril up --data-dir "+state+"' until they are done", func(name string) bool {
+	isOwn := func(name string) bool {
 		return slices.ContainsFunc(s.Queues, func(set config.QueueSettings) bool {
 			return name == set.Name || name == queue.DeadLetterName(set.Name)
 		})
-	})
+	}
+	return p.leftIn(dir, "run an environment on them with 'tendril up --data-dir "+dir+"' until they are done", isOwn)
 }
 
 func (p *problems) leftIn(dir, hint string, concerns func(queue string) bool) (all []health.StoredProblem) {

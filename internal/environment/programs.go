@@ -42,8 +42,8 @@ func (p *programs) build(c *changes, cron *schedule) {
 		Log: p.opts.log("app"), Output: p.output, Counters: counters,
 		Hurry: p.life.urgent, Draining: p.life.draining, Ready: p.life.ready, Changing: c.changing, Gate: p.work.gate,
 		Failed:       func(err error) { p.life.fail(fmt.Errorf("%w: %w", ErrAppFailed, err)) },
-		DrainTimeout: p.work.drainLimit, Check: c.checkVersion, Change: c.loadChange, Apply: p.work.applySettings, Facts: p.facts,
-		AdoptTasks: cron.adoptTasks, ClaimCommands: cron.claimCommands,
+		DrainTimeout: p.work.drainLimit, Check: c.checkVersion, Change: c.loadChange, Apply: p.work.applySettings,
+		Facts: p.facts, AdoptTasks: cron.adoptTasks, ClaimCommands: cron.claimCommands,
 	})
 }
 
@@ -114,8 +114,9 @@ func (p *programs) processes(all []supervisor.Status) (shown []api.Process) {
 	usage := p.meter.Read(pids, time.Now())
 	for i := range all {
 		one := &all[i]
-		c := api.Process{Name: one.Name, State: string(one.State), Role: p.app.Role(one.Name), PID: one.PID, Port: one.Port, Ready: one.Ready,
-			Since: one.Since, Restarts: one.Restarts, Memory: usage[one.PID].Memory, CPUPercent: usage[one.PID].CPU}
+		c := api.Process{Name: one.Name, State: string(one.State), Role: p.app.Role(one.Name), PID: one.PID,
+			Port: one.Port, Ready: one.Ready, Since: one.Since, Restarts: one.Restarts,
+			Memory: usage[one.PID].Memory, CPUPercent: usage[one.PID].CPU}
 		if !one.Ready {
 			c.NotReady = one.Reason
 		}
@@ -136,7 +137,8 @@ func (p *programs) linesDropped(d supervisor.LinesDropped) {
 	if d.TooFast {
 		hint = fmt.Sprintf("the process exceeds --app-log-rate (%d lines per second)", p.settings.now().AppLogRate)
 	}
-	p.opts.log("app").Warn("output lines dropped", "process", d.Process, "stream", d.Stream, "lines", d.Lines, "hint", hint)
+	p.opts.log("app").Warn("output lines dropped", "process", d.Process, "stream", d.Stream, "lines", d.Lines,
+		"hint", hint)
 }
 
 func (p *programs) environ(b *bundle.Bundle, port int) []string {
@@ -177,16 +179,14 @@ func (p *programs) startFunction(command string) (*runtimeapi.Pool, error) {
 		return nil, err
 	}
 
-	process := app.Guard(s, supervisor.Process{})
 	events := delivery.LogFunction(p.opts.Logger.Logger, p.life.stopping)
 	events.LinesDropped = func(d supervisor.LinesDropped) {
-		d.Process = strings.Replace(d.Process, "-", ".", 1)
+		d.Process = strings.Replace(d.Process, "-", ".", 1) // function-1 is function.1 in the log
 		p.linesDropped(d)
 	}
 	opts := runtimeapi.Options{
 		Command: []string{"/bin/sh", "-c", command}, Env: p.facts.Environ(p.environ(p.opts.Bundle, 0), startFacts, true),
-		Instances: s.HTTPConnections,
-		User:      process.User, Limits: process.Limits, Timeout: s.FunctionTimeout,
+		Instances: s.HTTPConnections, User: s.AppUser, Limits: app.Limits(s), Timeout: s.FunctionTimeout,
 		Grace: max(s.AppGrace, time.Nanosecond), Hurry: p.life.urgent, Name: s.Name, Region: s.Region,
 		AccountID: s.AccountID, LinesPerSecond: s.AppLogRate, Events: events,
 		Output: func(instance int, stream string, text []byte) {

@@ -24,6 +24,11 @@ import (
 // queueRetention is the maximum of Amazon SQS, so that no message expires in a long outage.
 const queueRetention = 14 * 24 * time.Hour
 
+const (
+	createTimeout = time.Minute
+	findTimeout   = 30 * time.Second
+)
+
 type queues struct {
 	opts     *Options
 	life     *lifecycle
@@ -32,7 +37,7 @@ type queues struct {
 	all      []*workQueue
 	broker   *broker.Broker
 	sqs      *aws.SQS
-	endpoint string // of the embedded queues; "" on Amazon SQS
+	endpoint string // of the embedded queues; "" without them
 	// appEndpoint is for the app. appKeys is zero if any credentials are accepted.
 	appEndpoint string
 	appKeys     access.KeyPair
@@ -154,8 +159,6 @@ func (q *queues) open(ctx context.Context, set *config.QueueSettings) (*workQueu
 	return q.findOnSQS(ctx, set)
 }
 
-const createTimeout = time.Minute
-
 func (q *queues) createOnSQS(ctx context.Context, set *config.QueueSettings) error {
 	ctx, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()
@@ -212,6 +215,8 @@ func (q *queues) urlOf(name string) string {
 	return q.endpoint + "/" + q.settings.now().AccountID + "/" + name
 }
 
+// ownAttributes returns the attributes with which a queue and its dead-letter queue are created, and those of the queue
+// alone.
 func ownAttributes(s *config.Settings, set *config.QueueSettings) (created, own map[string]string) {
 	created = map[string]string{"MessageRetentionPeriod": seconds(queueRetention)}
 	if set.FIFO() {
@@ -219,8 +224,8 @@ func ownAttributes(s *config.Settings, set *config.QueueSettings) (created, own 
 	}
 	return created, map[string]string{
 		"VisibilityTimeout": seconds(set.VisibilityTimeout),
-		"RedrivePolicy": fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%d}`, embeddedARN(s, queue.DeadLetterName(set.Name)),
-			s.MaxRetries),
+		"RedrivePolicy": fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%d}`,
+			embeddedARN(s, queue.DeadLetterName(set.Name)), s.MaxRetries),
 	}
 }
 
@@ -231,9 +236,9 @@ func embeddedARN(s *config.Settings, name string) string {
 func seconds(d time.Duration) string { return fmt.Sprint(int64(d / time.Second)) }
 
 func (q *queues) findOnSQS(ctx context.Context, set *config.QueueSettings) (*workQueue, error) {
-	reference := cmp.Or(set.URL, set.Name)
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, findTimeout)
 	defer cancel()
+	reference := cmp.Or(set.URL, set.Name)
 	found, err := q.sqs.Queue(ctx, reference)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrQueue, err)
@@ -247,7 +252,7 @@ func (q *queues) findOnSQS(ctx context.Context, set *config.QueueSettings) (*wor
 		fifo: found.FIFO(), dead: dead, attributes: attrs, denied: err}, nil
 }
 
-// The workers also run without permission to read the attributes, so conflicts only cause a warning.
+// warnOfConflicts returns no error, because the workers also run without permission to read the attributes.
 func (q *queues) warnOfConflicts(context.Context) error {
 	for _, w := range q.all {
 		if !w.embedded {
@@ -270,13 +275,15 @@ func (w *workQueue) warnOfConflicts(log *slog.Logger) {
 	for _, f := range examined.Examine() {
 		switch {
 		case f.Level != doctor.OK:
-			log.Warn("queue attributes affect the settings", "reason", f.ID, "detail", f.What+": "+f.Why, "hint", f.Remedy)
+			log.Warn("queue attributes affect the settings", "reason", f.ID, "detail", f.What+": "+f.Why,
+				"hint", f.Remedy)
 		case f.ID != doctor.QueueFits:
 			log.Info("queue attributes affect the settings", "reason", f.ID, "detail", f.What)
 		}
 	}
 }
 
+// queueARN falls back to an ARN made from the URL; without an account in the URL, the account is all zeros.
 func queueARN(attrs map[string]string, url string, set *config.QueueSettings) string {
 	if arn := attrs["QueueArn"]; arn != "" {
 		return arn

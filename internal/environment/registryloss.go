@@ -109,7 +109,9 @@ func (d *desired) reread(ctx context.Context) error {
 	}
 	_, err = d.state.Refresh(ctx, leases)
 	d.apply()
-	if errors.Is(err, instances.ErrForged) || errors.Is(err, instances.ErrReplayed) || errors.Is(err, instances.ErrDiverged) {
+	isRejected := errors.Is(err, instances.ErrForged) || errors.Is(err, instances.ErrReplayed) ||
+		errors.Is(err, instances.ErrDiverged)
+	if isRejected {
 		return nil
 	}
 	return err

@@ -82,8 +82,8 @@ func (r *rollouts) store(ctx context.Context) (archives.Store, error) {
 	}
 	server, ok := leases.(archives.Chunks)
 	if !ok {
-		return nil, errors.New("the registry stores no archives: name a folder that all instances share, or s3://BUCKET/PREFIX, with " +
-			"--versions")
+		return nil, errors.New("the registry stores no archives: name a folder that all instances share, or " +
+			"s3://BUCKET/PREFIX, with --versions")
 	}
 	return archives.Server{Chunks: server}, nil
 }
@@ -255,8 +255,8 @@ func (r *rollouts) run(ctx context.Context, fleet *instances.Fleet) {
 		return
 	}
 	r.control.Run(ctx, &instances.RolloutOptions{Fleet: fleet,
-		Active: func() bool { return r.life.state() == api.StateRunning }, Begun: r.deleteArchives,
-		Changed: r.desired.apply, Finished: r.finished, Tried: r.deleteFetched, Log: r.log()})
+		Active: func() bool { return r.life.state() == api.StateRunning }, Begun: r.deleteStoredArchives,
+		Changed: r.desired.apply, Finished: r.finished, Tried: r.deleteLocalArchives, Log: r.log()})
 }
 
 func (r *rollouts) finished(before, now *instances.App) {
@@ -270,8 +270,9 @@ func (r *rollouts) finished(before, now *instances.App) {
 
 const deleteTimeout = 10 * time.Second
 
-// deleteArchives runs only during a rollout, when no other instance can start to deploy an archive that it has stored.
-func (r *rollouts) deleteArchives(ctx context.Context, now *instances.App) {
+// deleteStoredArchives runs only during a rollout, when no other instance can start to deploy an archive that it has
+// stored.
+func (r *rollouts) deleteStoredArchives(ctx context.Context, now *instances.App) {
 	ctx, cancel := context.WithTimeout(ctx, deleteTimeout)
 	defer cancel()
 	store, err := r.store(ctx)
@@ -330,19 +331,21 @@ func (r *rollouts) apply() {
 	}
 }
 
-func (r *rollouts) deleteFetched() {
+func (r *rollouts) deleteLocalArchives() {
 	now, _ := r.desired.state.Current()
 	if now.App == nil {
 		return
 	}
-	var needed []string
-	for _, v := range append(now.App.Restorable(), now.App.Current, *cmp.Or(now.App.Next, &now.App.Current)) {
-		needed = append(needed, v.Digest)
+	needed := append(now.App.Restorable(), now.App.Current)
+	if now.App.Next != nil {
+		needed = append(needed, *now.App.Next)
 	}
+
 	dir := filepath.Join(r.settings.now().DataDir, archivesFolder)
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
-		if e.IsDir() && !slices.Contains(needed, e.Name()) {
+		isOf := func(v instances.AppVersion) bool { return v.Digest == e.Name() }
+		if e.IsDir() && !slices.ContainsFunc(needed, isOf) {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
 		}
 	}
@@ -360,7 +363,7 @@ func (r *rollouts) report() instances.AppReport {
 
 // deploy deploys the current version again if path is "".
 func (r *rollouts) deploy(ctx context.Context, path string) (api.DeployResult, error) {
-	return r.beginRollout(ctx, func(current *instances.AppVersion) (v instances.AppVersion, how instances.Rollout, err error) {
+	choose := func(current *instances.AppVersion) (v instances.AppVersion, how instances.Rollout, err error) {
 		how = rolloutPolicy(r.settings.now())
 		if path == "" {
 			v = *current
@@ -371,10 +374,11 @@ func (r *rollouts) deploy(ctx context.Context, path string) (api.DeployResult, e
 			v, err = r.upload(ctx, path, filepath.Base(path))
 		}
 		return v, how, err
-	})
+	}
+	return r.beginRollout(ctx, choose)
 }
 
-// rollBack deploys an earlier version to all instances at once. No more deliveries start on the current version.
+// rollBack deploys an earlier version to all instances at once. No further delivery starts on the current version.
 func (r *rollouts) rollBack(ctx context.Context, number int) (api.DeployResult, error) {
 	return r.beginRollout(ctx, func(*instances.AppVersion) (v instances.AppVersion, how instances.Rollout, err error) {
 		to, err := api.ChooseVersion(r.versions(), number)
@@ -439,16 +443,17 @@ func (r *rollouts) beginRollout(ctx context.Context, choose chooseVersion) (done
 		return done, notDeployed(err)
 	}
 
-	event.Deploy.Log(r.log(), slog.LevelInfo, "deployment to all instances started", "version", v.Number, "previous", current.Number,
-		"by", v.By)
+	event.Deploy.Log(r.log(), slog.LevelInfo, "deployment to all instances started", "version", v.Number,
+		"previous", current.Number, "by", v.By)
 	r.desired.apply()
 	return api.DeployResult{From: current.String(), To: v.String(), Of: v.Of, Rollout: v.Number}, nil
 }
 
 type chooseVersion func(current *instances.AppVersion) (instances.AppVersion, instances.Rollout, error)
 
-// The other deployment may have deleted the archive that this one has stored.
-var errDeployedMeanwhile = api.NewError(http.StatusConflict, "nothing was deployed: another version was deployed meanwhile",
+// errDeployedMeanwhile is final, because the other deployment may have deleted the archive that this one has stored.
+var errDeployedMeanwhile = api.NewError(http.StatusConflict,
+	"nothing was deployed: another version was deployed meanwhile",
 	"'tendril versions' lists the deployed versions; repeat the command to replace the current one")
 
 func (r *rollouts) replaceable(ctx context.Context, leases instances.Store) (*instances.App, error) {
@@ -492,16 +497,18 @@ func (r *rollouts) abort(ctx context.Context) (api.Deployment, error) {
 	reason := "aborted by " + cmp.Or(api.CallerName(ctx), "an operator")
 	now, err := r.desired.state.Change(ctx, leases, func(d *instances.Desired) error { return d.AbortRollout(reason) })
 	if errors.Is(err, instances.ErrNoRollout) {
-		return api.Deployment{}, api.NewError(http.StatusConflict, err.Error(), "'tendril versions' lists the deployed versions")
+		return api.Deployment{}, api.NewError(http.StatusConflict, err.Error(),
+			"'tendril versions' lists the deployed versions")
 	}
 	if err != nil {
 		return api.Deployment{}, notDeployed(err)
 	}
 	r.desired.apply()
 	aborted := &now.App.Earlier[0]
-	event.Deploy.Log(r.log(), slog.LevelWarn, "deployment to all instances aborted", "version", aborted.Number, "reason", reason)
-	return api.Deployment{State: api.DeployRolledBack, From: now.App.Current.String(), To: aborted.String(), Since: aborted.At,
-		Ended: time.Now(), Error: reason, Aborted: true}, nil
+	event.Deploy.Log(r.log(), slog.LevelWarn, "deployment to all instances aborted", "version", aborted.Number,
+		"reason", reason)
+	return api.Deployment{State: api.DeployRolledBack, From: now.App.Current.String(), To: aborted.String(),
+		Since: aborted.At, Ended: time.Now(), Error: reason, Aborted: true}, nil
 }
 
 func (r *rollouts) versions() (all []api.AppVersion) {
@@ -515,19 +522,20 @@ func (r *rollouts) versions() (all []api.AppVersion) {
 		list = slices.Insert(list, 0, *now.App.Next)
 	}
 	for _, v := range list {
-		one := api.AppVersion{Number: v.Number, Of: v.Of, Source: v.Name, Digest: v.Digest, DeployedAt: v.At, By: v.By, Size: v.Size,
-			Error: v.Error, State: versionState(now.App, &v)}
-		if one.State == api.VersionFailed {
+		one := api.AppVersion{Number: v.Number, Of: v.Of, Source: v.Name, Digest: v.Digest, DeployedAt: v.At, By: v.By,
+			Size: v.Size, Error: v.Error, State: versionState(now.App, &v)}
+		switch one.State {
+		case "":
+			continue
+		case api.VersionFailed:
 			one.Digest = ""
 		}
-		if one.State != "" {
-			all = append(all, one)
-		}
+		all = append(all, one)
 	}
 	return all
 }
 
-// versionState returns "" for a version whose archive was deleted.
+// versionState returns "" for a version that cannot be restored.
 func versionState(a *instances.App, v *instances.AppVersion) string {
 	isSame := func(other instances.AppVersion) bool { return other.Number == v.Number }
 	switch {

@@ -132,7 +132,7 @@ func TestArchivesAreDeletedDuringARollout(t *testing.T) {
 		}
 	}
 	now, _ := r.desired.state.Current()
-	starting.deleteArchives(t.Context(), now.App)
+	starting.deleteStoredArchives(t.Context(), now.App)
 	for digest, want := range map[string]bool{"current": true, "next": false, "again": true, "unneeded": false} {
 		if got := exists(archive(digest)); got != want {
 			t.Errorf("the archive %s exists: %t", digest, got)

@@ -52,8 +52,8 @@ func warnOfRoot(log *slog.Logger, s *config.Settings, b *bundle.Bundle, root boo
 		return
 	}
 	if wrong := controlledByOthers(b); wrong != nil {
-		log.Warn("commands run as root can be changed by another user", "component", "bundle", "path", wrong.Path, "err", wrong,
-			"hint", "type '"+wrong.Fix+"'")
+		log.Warn("commands run as root can be changed by another user", "component", "bundle", "path", wrong.Path,
+			"err", wrong, "hint", "type '"+wrong.Fix+"'")
 	}
 	if !isRootIntended(s) {
 		log.Warn("app runs as root", "component", "app", "hint",

@@ -9,7 +9,7 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// Deliveries do not wait for chooseTarget, because the AWS service it queries may not respond.
+// chooseTarget runs after the workers have started, because AWS may not respond.
 //
 // Sizes in a bundle apply to a group; for a standalone instance, they are the number of app processes. A group with
 // another scaler is not scaled, because the two would undo each other's changes.
@@ -20,7 +20,6 @@ func (s *sizing) chooseTarget(ctx context.Context) error {
 		return nil
 	}
 
-	log := s.opts.log("scale")
 	var place fleet.Place
 	var err error
 	if set.AnyOnSQS() { // embedded queues cannot be shared with other instances
@@ -39,8 +38,8 @@ func (s *sizing) chooseTarget(ctx context.Context) error {
 		if place.Alone() {
 			least, most = set.ProcessesMin, maxReplicas(set)
 		}
-		event.Scaling.Log(log, slog.LevelInfo, "scale target chosen", "target", s.target, "min_size", least, "max_size", most,
-			"hint", "--scale-target none keeps the size")
+		event.Scaling.Log(s.opts.log("scale"), slog.LevelInfo, "scale target chosen", "target", s.target,
+			"min_size", least, "max_size", most, "hint", "--scale-target none keeps the size")
 	}
 	return nil
 }
@@ -53,13 +52,12 @@ func (s *sizing) leaveSize(why string) {
 
 func (s *sizing) isAuto() bool { return s.settings.now().ScaleTarget == config.ScaleAuto }
 
-// isFleet reports whether scaling concerns instances rather than local processes.
-func (s *sizing) isFleet() bool {
+func (s *sizing) scalesInstances() bool {
 	return s.target != config.ScaleProcesses && s.target != config.ScaleNone
 }
 
-// isFleet reports whether the settings scale instances, or may do so once the target is determined.
-func isFleet(s *config.Settings) bool {
+// mayScaleInstances also returns true if the target is not chosen yet.
+func mayScaleInstances(s *config.Settings) bool {
 	return s.ScalesInstances() || s.ScaleTarget == config.ScaleAuto && s.AnyOnSQS()
 }
 

@@ -45,7 +45,7 @@ func (s *schedule) read(context.Context) (err error) {
 func (s *schedule) build(ctx context.Context) error {
 	set, home := s.settings.now(), s.queues.home()
 	remote, _ := home.source.(*aws.Queue)
-	at := tasks.RegistryOptions{
+	registry := tasks.RegistryOptions{
 		Queue: home.name, QueueURL: home.url, SQS: s.queues.sqs, Home: remote, Local: set.Leader == config.LeaderLocal,
 		Token:    cmp.Or(set.RegistryToken, tasks.SharedToken(s.opts.stateFolder(), home.url)),
 		Insecure: set.RegistryInsecure,
@@ -53,12 +53,13 @@ func (s *schedule) build(ctx context.Context) error {
 		Tags: aws.Tags(set.Name), SDK: s.opts.Logger.SDK,
 	}
 	if home.embedded {
-		at.Broker = s.queues.broker
+		registry.Broker = s.queues.broker
 	}
 	telemetry := s.observe.telemetry
 	opts := tasks.Options{
-		File: s.file, Required: set.Cron != "", Registry: at, Lease: set.Lease, Address: s.instance.public, Watch: s.watch,
-		Revision: s.revision, Announce: s.announce, HasWorker: func(queue string) bool { return s.queues.named(queue) != nil },
+		File: s.file, Required: set.Cron != "", Registry: registry, Lease: set.Lease, Address: s.instance.public,
+		Watch: s.watch, Revision: s.revision, Announce: s.announce,
+		HasWorker: func(queue string) bool { return s.queues.named(queue) != nil },
 		Observers: tasks.Observers{Scheduler: *telemetry.Periodic(), Leader: *telemetry.Leader(),
 			Reloaded: telemetry.Reloaded},
 		Stopping: s.life.draining, Wall: s.wall, Log: s.opts.Logger.Logger,
@@ -78,7 +79,7 @@ func (s *schedule) build(ctx context.Context) error {
 // interval saves money on DynamoDB where noticing a new leader is not urgent.
 func (s *schedule) watch() time.Duration {
 	set := s.settings.now()
-	if set.RegistryTable == "" || set.FleetKey != "" || isFleet(set) || s.tasks.Any() || set.RegistryLostAfter > 0 {
+	if set.RegistryTable == "" || set.FleetKey != "" || mayScaleInstances(set) || s.tasks.Any() || set.RegistryLostAfter > 0 {
 		return 0
 	}
 	return instances.FreshFor // at 1,000 instances 0.004 instead of 0.074 dollars per instance and month
@@ -116,7 +117,7 @@ func (s *schedule) adoptTasks(ctx context.Context, b *bundle.Bundle) {
 	}
 }
 
-// An instance without a shared registry always gets the claim.
+// claimCommands always succeeds without a shared registry.
 func (s *schedule) claimCommands(ctx context.Context, version string) (app.CommandClaim, error) {
 	claim, err := tasks.AcquireVersion(ctx, s.tasks, version)
 	switch {

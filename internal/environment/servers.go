@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// in bytes
+	// Maximum bytes of request bodies, by listener, and the estimated bytes per connection.
 	endpointBodies, consoleBodies = 32 << 20, 16 << 20
 	connectionBytes               = 16 << 10
 	// ownDescriptors counts database files, locks, listeners and epoll.
@@ -33,6 +33,8 @@ const (
 	// leastConnections is the minimum per listener.
 	leastConnections = 8
 	fullLogInterval  = time.Minute
+
+	serverShutdownTimeout = 5 * time.Second
 )
 
 // connectionShares reserves descriptors for deliveries first, so that clients cannot exhaust them.
@@ -42,7 +44,7 @@ func connectionShares(descriptors, deliveries int) (endpoint, console int) {
 }
 
 // memoryShares divides a budget in bytes, leaving the rest to the program, caches and garbage. A budget of 0 means the
-// default limits and any number of held messages.
+// default limits, and any number of connections and held messages.
 type memoryShares struct {
 	endpoint, console int64 // request bodies and receive responses
 	held              int
@@ -77,7 +79,9 @@ func deliveryDescriptors(s *config.Settings) int {
 	return s.HTTPConnections*perDelivery + s.ProcessesMax*processDescriptors
 }
 
-func (l *lifecycle) serve(logger *logging.Logger, name string, server *http.Server, at net.Listener, limits httplimit.Limits, before func()) {
+// serve calls beforeShutdown when the server's turn to stop has come.
+func (l *lifecycle) serve(logger *logging.Logger, name string, server *http.Server, at net.Listener,
+	limits httplimit.Limits, beforeShutdown func()) {
 	server.ErrorLog = log.New(errorLog{logger.With("component", name)}, "", 0)
 	full := logging.Interval{Every: fullLogInterval}
 	limits.Full = func() {
@@ -95,8 +99,8 @@ func (l *lifecycle) serve(logger *logging.Logger, name string, server *http.Serv
 	}()
 
 	l.onStop(name, func(ctx context.Context) error {
-		before()
-		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		beforeShutdown()
+		ctx, cancel := context.WithTimeout(ctx, serverShutdownTimeout)
 		defer cancel()
 		if err := server.Shutdown(ctx); err != nil {
 			return server.Close()

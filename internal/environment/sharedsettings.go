@@ -49,10 +49,11 @@ func (d *desired) sharedSettings() *api.SharedSettings {
 	}
 	now, _ := d.state.Current()
 	s := &now.Settings
-	return &api.SharedSettings{Revision: s.Revision, By: s.By, At: s.At, RolledBack: s.RolledBack, InBatches: s.Rollout != nil}
+	return &api.SharedSettings{Revision: s.Revision, By: s.By, At: s.At, RolledBack: s.RolledBack,
+		InBatches: s.Rollout != nil}
 }
 
-// loaded contains the settings after the change.
+// warnings expects the settings after the change in loaded.
 func (d *desired) warnings(change api.SettingsChange, loaded *config.Config) (all []api.Detail) {
 	switch {
 	case change.This:
@@ -69,7 +70,8 @@ func (d *desired) warnings(change api.SettingsChange, loaded *config.Config) (al
 	return all
 }
 
-func (d *desired) setSettings(ctx context.Context, plan *settingsPlan, change api.SettingsChange) (revision int64, err error) {
+func (d *desired) setSettings(ctx context.Context, plan *settingsPlan, change api.SettingsChange,
+) (revision int64, err error) {
 	if plan.Base == plan.Hash {
 		now, _ := d.state.Current()
 		return now.Settings.Revision, nil
@@ -79,13 +81,14 @@ func (d *desired) setSettings(ctx context.Context, plan *settingsPlan, change ap
 		return 0, unchanged(err)
 	}
 	all := append(others, instances.Instance{Record: d.members.ownRecord()})
-	part, restartsApp := instances.PartSettings, false
-	for name := range change.Set {
-		if strings.Contains(name, " of ") {
-			part = instances.PartQueueSettings
-		}
+	names := slices.Collect(maps.Keys(change.Set))
+	restartsApp := slices.ContainsFunc(names, func(name string) bool {
 		o, _ := config.Lookup(name)
-		restartsApp = restartsApp || o.AppRestart
+		return o.AppRestart
+	})
+	part := instances.PartSettings
+	if slices.ContainsFunc(names, func(name string) bool { return strings.Contains(name, " of ") }) {
+		part = instances.PartQueueSettings
 	}
 	follows := func(one *instances.Instance) bool { return slices.Contains(one.Applies, part) }
 	return d.changeAll(ctx, follows, func(now *instances.Desired) error {
@@ -148,13 +151,15 @@ func (d *desired) applySettings(ctx context.Context, s *instances.Settings) erro
 	case ctx.Err() != nil, errors.Is(err, instances.ErrNotApplied):
 		return instances.ErrNotApplied
 	case err != nil:
-		event.Deploy.Log(d.log(), slog.LevelError, "settings for all instances rejected, the previous ones still apply", "err", err,
-			"revision", s.Revision)
+		event.Deploy.Log(d.log(), slog.LevelError, "settings for all instances rejected, the previous ones still apply",
+			"err", err, "revision", s.Revision)
 		return errors.New(oneLine(err))
 	case s.RolledBack != "":
-		event.Deploy.Log(d.log(), slog.LevelWarn, "settings for all instances rolled back", "revision", s.Revision, "reason", s.RolledBack)
+		event.Deploy.Log(d.log(), slog.LevelWarn, "settings for all instances rolled back", "revision", s.Revision,
+			"reason", s.RolledBack)
 	default:
-		event.Deploy.Log(d.log(), slog.LevelInfo, "settings for all instances applied", "revision", s.Revision, "by", s.By)
+		event.Deploy.Log(d.log(), slog.LevelInfo, "settings for all instances applied", "revision", s.Revision,
+			"by", s.By)
 	}
 	return nil
 }
@@ -171,7 +176,8 @@ func oneLine(err error) string {
 	return strings.Join(texts, "; ")
 }
 
-// If applyRegistry fails, it restores the previous settings, unless ctx is done.
+// applyRegistry applies settings for all instances and, if they need it, restarts the app. If the restart fails, it
+// restores the previous settings, unless ctx is done.
 func (c *changes) applyRegistry(ctx context.Context, next *config.File) error {
 	end, err := c.awaitTurn(ctx)
 	if err != nil {

@@ -45,9 +45,9 @@ type sizing struct {
 
 func loadNamespace(s *config.Settings) string { return "tendril/" + s.Name }
 
-// closeFleet makes Stop close the fleet late, because the group may terminate this instance from then on.
-func (s *sizing) closeFleet(context.Context) error {
-	if isFleet(s.settings.now()) {
+// closeFleetOnStop closes the fleet late in the stop, because the group may terminate this instance from then on.
+func (s *sizing) closeFleetOnStop(context.Context) error {
+	if mayScaleInstances(s.settings.now()) {
 		s.life.onStop("the instance group", func(ctx context.Context) error {
 			if s.fleet == nil {
 				return nil
@@ -59,7 +59,7 @@ func (s *sizing) closeFleet(context.Context) error {
 }
 
 func (s *sizing) openFleet(ctx context.Context) error {
-	if !s.isFleet() {
+	if !s.scalesInstances() {
 		return nil
 	}
 	elected, err := s.cron.election.Join(ctx)
@@ -86,8 +86,9 @@ func (s *sizing) fleetOptions() fleet.Options {
 	gauge := s.gauge(false)
 	opts := fleet.Options{Region: s.opts.aws().Region,
 		Namespace: loadNamespace(set), CPUMetric: s.readsMetric(), Work: s.inFlight.Work, Drain: s.life.Drain,
-		Load: func() autoscale.Inputs { return s.members.combinedLoad(gauge, autoscale.Policy{}) }, Unprotected: set.ScaleInProtection == config.ProtectionOff,
-		IsLeader: s.cron.election.IsLeader, Log: s.opts.log("scale"), LogSDK: s.opts.Logger.SDK, Protected: s.protection.set, Timing: s.fleetTiming,
+		Load:        func() autoscale.Inputs { return s.members.combinedLoad(gauge, autoscale.Policy{}) },
+		Unprotected: set.ScaleInProtection == config.ProtectionOff, IsLeader: s.cron.election.IsLeader,
+		Log: s.opts.log("scale"), LogSDK: s.opts.Logger.SDK, Protected: s.protection.set, Timing: s.fleetTiming,
 	}
 	if group, found := strings.CutPrefix(s.target, config.ScaleGroup); found {
 		opts.Group = group
@@ -110,8 +111,7 @@ func (s *sizing) protectTask(context.Context) error {
 	if !s.inTask() {
 		return nil
 	}
-	end, err := fleet.ProtectTask(s.inFlight.Work, s.fleetTiming, s.opts.log("scale"),
-		s.protection.set)
+	end, err := fleet.ProtectTask(s.inFlight.Work, s.fleetTiming, s.opts.log("scale"), s.protection.set)
 	if err != nil {
 		return invalidSettings(err)
 	}
@@ -121,8 +121,7 @@ func (s *sizing) protectTask(context.Context) error {
 
 func (s *sizing) runScaling(context.Context) error {
 	run, stop := context.WithCancel(context.Background())
-	loop := s.newLoop(run)
-	s.loop = loop
+	s.loop = s.newLoop(run)
 	s.life.runUntilStop("the counts of the queues", s.work.depths.run) // scaling waits for the first counts
 
 	var ended sync.WaitGroup
@@ -133,7 +132,7 @@ func (s *sizing) runScaling(context.Context) error {
 			case <-run.Done():
 			}
 		}
-		loop.Run(run)
+		s.loop.Run(run)
 	})
 	ended.Go(func() { s.fleet.Run(run, s.work.depths.askedOnce()) })
 	s.life.onStop("the scaling", func(context.Context) error { stop(); ended.Wait(); return nil })
@@ -331,8 +330,8 @@ func (s *sizing) heldScaleIn() string {
 func decision(d *autoscale.Entry) api.ScaleDecision {
 	made := d.Decided.Decision
 	return api.ScaleDecision{
-		At: made.At, Until: d.Until, Times: d.Times, From: made.From, Desired: made.Desired, Rule: string(made.Rule), Why: made.Why,
-		Applied: d.Decided.Applied, NotApplied: d.Decided.NotApplied,
+		At: made.At, Until: d.Until, Times: d.Times, From: made.From, Desired: made.Desired, Rule: string(made.Rule),
+		Why: made.Why, Applied: d.Decided.Applied, NotApplied: d.Decided.NotApplied,
 	}
 }
 

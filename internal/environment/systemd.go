@@ -23,8 +23,9 @@ type serviceManager struct {
 	live     func() bool
 }
 
-func newServiceManager(opts *Options, life *lifecycle, set *settings, work *pipelines, live func() bool) *serviceManager {
-	return &serviceManager{opts: opts, life: life, settings: set, work: work, live: live, systemd: notify.New(notify.Events{
+func newServiceManager(opts *Options, life *lifecycle, set *settings, work *pipelines, live func() bool,
+) *serviceManager {
+	systemd := notify.New(notify.Events{
 		SendFailed: func(err error) {
 			opts.log("environment").Warn("systemd not notified", "err", err)
 		},
@@ -32,21 +33,23 @@ func newServiceManager(opts *Options, life *lifecycle, set *settings, work *pipe
 			opts.log("environment").Error("process not responding, systemd will restart it",
 				"within_ms", within.Milliseconds())
 		},
-	})}
+	})
+	return &serviceManager{opts: opts, life: life, settings: set, work: work, live: live, systemd: systemd}
 }
 
 func (s *serviceManager) extendForApp() {
 	s.systemd.Extend(cmp.Or(s.settings.now().AppReadyTimeout, extensionStep) + systemMargin)
 }
 
-func (s *serviceManager) await(running context.Context, what <-chan struct{}, interval time.Duration) bool {
+// await waits for a state, and extends the start at each interval unless that is 0. It returns false during a stop.
+func (s *serviceManager) await(running context.Context, state <-chan struct{}, interval time.Duration) bool {
 	var again <-chan time.Time
 	if interval > 0 {
 		again = time.Tick(interval)
 	}
 	for {
 		select {
-		case <-what:
+		case <-state:
 			return !s.life.stopping()
 		case <-s.life.draining:
 			return false

@@ -71,19 +71,16 @@ func moveData(from, to string) (left []string, err error) {
 	if exists(filepath.Join(from, databaseFile+"-wal")) {
 		return nil, errors.New("the database was not closed cleanly")
 	}
-	// CreatedFile identifies the database in its directory, and a closed database needs none of the others. The next
-	// start creates them in the new directory.
-	remade := []string{broker.CreatedFile, "reserve", "inflight", "lock"}
-	for _, name := range remade {
+	for _, name := range companionFiles {
 		if err := os.Remove(filepath.Join(from, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
 	}
 
-	notMoved := append(remade, databaseFile, claimFile, api.InstanceFile)
+	notMoved := append([]string{databaseFile, claimFile, api.InstanceFile}, companionFiles...)
 	for _, entry := range entries {
 		name := entry.Name()
-		if !isOwn(entry) || slices.Contains(notMoved, name) {
+		if !isDataFile(entry) || slices.Contains(notMoved, name) {
 			continue
 		}
 		more, err := mergeInto(filepath.Join(from, name), filepath.Join(to, name))

@@ -161,8 +161,8 @@ func (t *targetOpener) openApp(to *target, opts *delivery.Options) error {
 	return t.openRemote(to, opts, address, func() (*deliver.Client, error) { return open(address) })
 }
 
-func (t *targetOpener) openRemote(to *target, opts *delivery.Options, address string, open func() (*deliver.Client, error),
-) error {
+func (t *targetOpener) openRemote(to *target, opts *delivery.Options, address string,
+	open func() (*deliver.Client, error)) error {
 	s := t.settings.now()
 	var check supervisor.Check
 	if s.Healthcheck != "" && to.base == strings.TrimSuffix(s.Target, "/") {
@@ -190,7 +190,8 @@ func (t *targetOpener) openRemote(to *target, opts *delivery.Options, address st
 
 func ownAddress(s *config.Settings) string { return fmt.Sprintf("http://localhost:%d", s.Port) }
 
-func (t *targetOpener) openHTTP(to *target, address string, onOutcomeIgnored func(problem string)) (*deliver.Client, error) {
+func (t *targetOpener) openHTTP(to *target, address string, onOutcomeIgnored func(problem string),
+) (*deliver.Client, error) {
 	s := t.settings.now()
 	q := to.queue
 	opts, err := httpOptions(s, q.settings(), q.name)
@@ -225,8 +226,8 @@ func (t *targetOpener) recorder(q *workQueue, address string) func(*queue.Messag
 
 func exchangeOf(x *deliver.Exchange, queueName, address, id string) api.Exchange {
 	shown := api.Exchange{MessageID: id, Queue: queueName, URL: address, Request: x.Head, Body: x.Body,
-		BodySize: len(x.Body),
-		Answer:   x.Answer, AnswerBody: x.AnswerBody, At: x.Began, DurationMS: x.Duration.Milliseconds()}
+		BodySize: len(x.Body), Answer: x.Answer, AnswerBody: x.AnswerBody, At: x.Began,
+		DurationMS: x.Duration.Milliseconds()}
 	if x.Err != nil {
 		shown.Error = x.Err.Error()
 	}
@@ -288,10 +289,16 @@ func terminalCodes(set *config.QueueSettings) (deliver.StatusSet, error) {
 	return codes, err
 }
 
+const (
+	functionCheckTimeout = 10 * time.Second
+	// An invocation may take functionMargin longer than the function's own timeout.
+	functionMargin = 5 * time.Second
+)
+
 func (t *targetOpener) openFunction(ctx context.Context, to *target, opts *delivery.Options) error {
 	set := to.queue.settings()
 	client := aws.LambdaOptions{Client: *t.opts.aws(), Function: set.Function,
-		Timeout: t.settings.now().FunctionTimeout + 5*time.Second} // longer than the function's own timeout
+		Timeout: t.settings.now().FunctionTimeout + functionMargin}
 	function, err := aws.OpenLambda(ctx, &client)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrTarget, err)
@@ -308,9 +315,9 @@ func (t *targetOpener) openFunction(ctx context.Context, to *target, opts *deliv
 // checkFunction returns an error only for a missing function. Other problems may be temporary, and the worker waits for
 // the function.
 func (t *targetOpener) checkFunction(ctx context.Context, function *aws.Lambda, q *workQueue) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, functionCheckTimeout)
 	defer cancel()
-	timeout, err := function.FunctionTimeout(ctx) // may require an extra permission
+	timeout, err := function.FunctionTimeout(ctx) // may be denied
 	if err != nil {
 		if err := function.Check(ctx); errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}) {
 			return fmt.Errorf("%w: queue %s: %w; use another one with --function or --region", ErrTarget, q.name, err)
@@ -320,8 +327,9 @@ func (t *targetOpener) checkFunction(ctx context.Context, function *aws.Lambda, 
 
 	set := q.settings()
 	if timeout > set.VisibilityTimeout {
-		t.opts.log("aws").Info("function may run longer than the visibility timeout, which is extended", "queue", q.name, "function", set.Function,
-			"timeout", timeout.String(), "visibility_timeout", set.VisibilityTimeout.String())
+		t.opts.log("aws").Info("function may run longer than the visibility timeout, which is extended",
+			"queue", q.name, "function", set.Function, "timeout", timeout.String(),
+			"visibility_timeout", set.VisibilityTimeout.String())
 	}
 	return nil
 }
@@ -346,6 +354,7 @@ func (t *targetOpener) invokeBy(to *target, opts *delivery.Options, invoker deli
 	if t.settings.now().LogFormat == config.LogSQSD {
 		opts.Begun = func(path string) { t.opts.Logger.Sent(func() string { return to.name + path }) }
 	}
-	opts.Tracer = t.observe.otlp.Tracer(telemetry.TracerOptions{Queue: to.queue.name, QueueURL: to.queue.url, Function: to.name})
+	opts.Tracer = t.observe.otlp.Tracer(telemetry.TracerOptions{Queue: to.queue.name, QueueURL: to.queue.url,
+		Function: to.name})
 	return nil
 }

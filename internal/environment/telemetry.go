@@ -3,7 +3,6 @@ package environment
 import (
 	"time"
 
-	"tendril/internal/delivery/limit"
 	"tendril/internal/observe/doctor"
 	"tendril/internal/observe/telemetry"
 )
@@ -59,15 +58,10 @@ func (p *pipelines) limitReadings() (all []telemetry.Limit) {
 	if !p.life.running() {
 		return nil
 	}
-	seen := map[*limit.Limiter]bool{nil: true}
-	for _, l := range p.all {
-		if seen[l.limiter] {
-			continue
-		}
-		seen[l.limiter] = true
-		s := l.limiter.Status()
+	for _, sharing := range p.byLimiter() {
+		s := sharing[0].limiter.Status()
 		all = append(all, telemetry.Limit{
-			Target: l.target.name, Breaker: s.Breaker,
+			Target: sharing[0].target.name, Breaker: s.Breaker,
 			RateRefused: s.Refused.Rate, ConcurrencyRefused: s.Refused.Concurrency, BreakerRefused: s.Refused.Breaker,
 		})
 	}

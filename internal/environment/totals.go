@@ -42,10 +42,10 @@ func (t *totals) begin(context.Context) error {
 // count sums up the counters of workers and, for dead-lettered and queued messages, of embedded queues. Without
 // workers, sent and done messages also come from the queues.
 func (t *totals) count() (all []total) {
-	var sum worker.Counts
-	if len(t.queues.all) > len(t.work.all) {
+	if len(t.queues.all) > len(t.work.all) { // startup failed before the workers existed
 		return nil
 	}
+	var sum worker.Counts
 	for _, l := range t.work.all {
 		c := l.worker.Status().Counts
 		sum.Received += c.Received

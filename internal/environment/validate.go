@@ -120,8 +120,7 @@ func (o *Options) validateTargets() (problems []error) {
 			continue
 		}
 		client, err := deliver.NewClient(&deliver.Options{Target: q.Target, Path: q.HTTPPath, MimeType: q.MimeType,
-			QueueName: q.Name, SuccessCodes: codes, Version: o.Version,
-			TLS: targetFiles(q)})
+			QueueName: q.Name, SuccessCodes: codes, Version: o.Version, TLS: targetFiles(q)})
 		if err != nil {
 			problems = append(problems, fmt.Errorf("app address: %w", err))
 			continue

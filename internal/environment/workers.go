@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
@@ -64,9 +63,8 @@ func (p *pipelines) workerQueue(w *workQueue) worker.Queue {
 		return w.source
 	}
 	s := p.settings.now()
-	host, _ := os.Hostname()
-	return &aws.DeadLetters{Queue: remote, ARN: w.arn, Instance: host, Last: s.DeadLetterReasons, HideAnswers: s.Quiet,
-		To: func() string { return p.deadLetterQueue(w) }}
+	return &aws.DeadLetters{Queue: remote, ARN: w.arn, Instance: hostName(), Last: s.DeadLetterReasons,
+		HideAnswers: s.Quiet, To: func() string { return p.deadLetterQueue(w) }}
 }
 
 func (p *pipelines) workerOptions(l *pipeline, events *worker.Events) *worker.Options {

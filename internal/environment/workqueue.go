@@ -27,6 +27,7 @@ type workQueue struct {
 
 func (w *workQueue) settings() *config.QueueSettings { return w.inForce.queue(w.index) }
 
+// targetKey identifies the target without the path.
 func (w *workQueue) targetKey() string {
 	set := w.settings()
 	return set.Target + "\n" + set.Function + "\n" + set.Lambda

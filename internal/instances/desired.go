@@ -150,7 +150,8 @@ func (d *Desired) RollOutSettings(text, by string, settled bool, how Rollout) {
 // progress.
 func (s *Settings) AppliedBy(all []Instance) bool {
 	return s.Rollout == nil && !slices.ContainsFunc(all, func(one Instance) bool {
-		return one.Reachable() && slices.Contains(one.Applies, PartSettings) && (one.SettingsRevision != s.Revision || one.Rejected != "")
+		return one.Reachable() && slices.Contains(one.Applies, PartSettings) &&
+			(one.SettingsRevision != s.Revision || one.Rejected != "")
 	})
 }
 
@@ -197,8 +198,8 @@ var (
 	// ErrReplayed means that this instance has seen a later revision or version.
 	ErrReplayed = errors.New("it is older than the one this instance has seen")
 	// ErrDiverged means that two states have the same revision, for example after the registry was lost.
-	ErrDiverged = errors.New("it differs from the one with the same revision that this instance has applied: the next change " +
-		"of pauses, settings or the app replaces it")
+	ErrDiverged = errors.New("it differs from the one with the same revision that this instance has applied: the next " +
+		"change of pauses, settings or the app replaces it")
 	// ErrUnsigned means that a record lacks a signature although this instance has a fleet key.
 	ErrUnsigned = errors.New("it is not signed: give all instances this version and the same fleet key")
 )
@@ -279,8 +280,8 @@ type DesiredState struct {
 
 	mu     sync.Mutex
 	latest Desired
-	text   string
-	err    error
+	text   string // signed form of latest
+	err    error  // of the last Refresh
 }
 
 // NewDesired returns a desired state that starts with kept, the text last passed to keep, or "". keep, which may be
@@ -301,15 +302,15 @@ func NewDesired(environment string, key FleetKey, kept string, keep func(text st
 
 func (d *DesiredState) leaseName() string { return d.environment + "/desired" }
 
-// Current returns the latest known state, and the error of the last read.
+// Current returns the latest known state, and the error of the last Refresh.
 func (d *DesiredState) Current() (Desired, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.latest, d.err
 }
 
-// Refresh reads the stored state. If it cannot be accepted, because it is missing, older, diverged or not genuine, the
-// latest accepted state stays in effect.
+// Refresh reads the stored state. After an error, for example because the stored state is missing, older, diverged or
+// not genuine, the latest accepted state stays in effect.
 func (d *DesiredState) Refresh(ctx context.Context, store Store) (Desired, error) {
 	_, err := d.readAndAccept(ctx, store)
 	d.mu.Lock()
@@ -368,8 +369,9 @@ const (
 
 // Following configures [DesiredState.Follow]. All fields are required.
 type Following struct {
-	Store    Store
-	Leads    func() bool
+	Store Store
+	Leads func() bool
+	// Revision returns the last known revision of the leader.
 	Revision func() int64
 	// Apply is called after each change of the state, Failed with the first of consecutive errors.
 	Apply  func()

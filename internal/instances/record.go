@@ -121,10 +121,10 @@ func clipText(s string, most int) string {
 	return s[:most]
 }
 
-// sameStatus ignores Causes, whose texts contain changing numbers. Load must not be set.
+// sameStatus ignores Load, and Causes, whose texts contain changing numbers.
 func (r Record) sameStatus(other Record) bool {
 	status := func(r Record) string {
-		r.Causes, r.Environment = nil, nil
+		r.Causes, r.Environment, r.Load = nil, nil, Load{}
 		text, _ := json.Marshal(r)
 		return string(text)
 	}

@@ -146,7 +146,7 @@ func (a *App) Unneeded() (digests []string) {
 	return digests
 }
 
-// A rollback withdraws the current version.
+// begin starts the rollout of v or, as the first version, makes it current. A rollback withdraws the current version.
 func (a App) begin(v AppVersion, how Rollout) App {
 	v.Name = clipText(v.Name, maxVersionText)
 	v.By = clipText(v.By, maxVersionText)
@@ -244,10 +244,10 @@ type AppReport struct {
 // Conductor advances a rollout on the leader. Except for its times, everything is in the desired state and the records,
 // so that the next leader can continue.
 type Conductor struct {
-	number  int
-	until   string
-	since   time.Time
-	healthy time.Time
+	number  int       // of the version
+	until   string    // App.Until of the current batch
+	since   time.Time // start of the batch
+	healthy time.Time // when the batch became healthy, or zero
 }
 
 // Next returns a rollout's next state, and whether it changed.
@@ -273,7 +273,8 @@ func (c *Conductor) Next(app App, all []Instance, now time.Time, healthy func(*R
 	if waiting != nil {
 		c.healthy = time.Time{}
 		if now.Sub(c.since) >= app.Rollout.Timeout {
-			return app.fail(fmt.Sprintf("not complete after %s: %s", app.Rollout.Timeout, strings.Join(waiting, "; "))), true
+			reason := fmt.Sprintf("not complete after %s: %s", app.Rollout.Timeout, strings.Join(waiting, "; "))
+			return app.fail(reason), true
 		}
 		return app, false
 	}
@@ -310,8 +311,8 @@ func (a *App) waitingFor(switched []Instance, healthy func(*Record) bool) (reaso
 }
 
 // NextSettings is like Next for settings. failed is the reason that the settings must be rolled back, or "".
-func (c *Conductor) NextSettings(s Settings, all []Instance, now time.Time, healthy func(*Record) bool) (next Settings, failed string,
-	changed bool) {
+func (c *Conductor) NextSettings(s Settings, all []Instance, now time.Time, healthy func(*Record) bool,
+) (next Settings, failed string, changed bool) {
 	if s.Rollout == nil {
 		return s, "", false
 	}

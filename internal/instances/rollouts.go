@@ -84,14 +84,16 @@ func (f *Fleet) records(ctx context.Context) ([]Instance, error) {
 // RolloutOptions configure [Rollouts.Run]. All fields are required.
 type RolloutOptions struct {
 	*Fleet
+	// While Active returns false, Run does nothing.
 	Active func() bool
 	// Begun is called before this instance first advances a rollout as the leader.
 	Begun func(context.Context, *App)
 	// Changed is called after this instance changes the desired state, Finished if that ends a rollout.
 	Changed  func()
 	Finished func(before, now *App)
-	Tried    func()
-	Log      *slog.Logger
+	// Tried is called after each deployment on this instance.
+	Tried func()
+	Log   *slog.Logger
 }
 
 // Run deploys the desired version and, on the leader, advances its rollout, until ctx ends.
@@ -151,7 +153,7 @@ func (r *Rollouts) advance(ctx context.Context, o *RolloutOptions) {
 	}
 }
 
-// The known rollout may have been aborted some seconds ago.
+// begin refreshes the state first, because the known rollout may have been aborted some seconds ago.
 func (r *Rollouts) begin(ctx context.Context, o *RolloutOptions) bool {
 	now, err := r.state.Refresh(ctx, o.Store)
 	if err != nil || now.App == nil || now.App.Next == nil {

@@ -9,16 +9,15 @@ import (
 	"tendril/queue"
 )
 
-// Store stores the slots and the roster as leases.
+// Store stores the slots, the roster and the desired state as leases.
 type Store interface {
 	Read(ctx context.Context, name string) (queue.Lease, error)
 	// Swap stores next if the stored lease has old's version. won is also true if next was already stored.
 	Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease, err error)
 }
 
-// Slots are numbered from 0.
 type roster struct {
-	Slots int   `json:"slots"`
+	Slots int   `json:"slots"` // numbered from 0
 	Free  []int `json:"free,omitempty"`
 }
 
@@ -60,7 +59,7 @@ func rosterOf(l queue.Lease) (r roster, err error) {
 	return r, nil
 }
 
-// done is false if another instance changed the roster at the same time.
+// changeRoster returns false if another instance changed the roster at the same time.
 func (d directory) changeRoster(ctx context.Context, version string, edit func(roster) roster) (done bool, err error) {
 	stored, err := d.store.Read(ctx, d.rosterName())
 	if err != nil {

@@ -57,8 +57,8 @@ type Watcher struct {
 	reading chan struct{} // full during Read: of two concurrent reads, the older result would look like a replay
 
 	mu      sync.Mutex
-	seen    map[int]observation
-	highest map[string]int
+	seen    map[int]observation // by slot
+	highest map[string]int      // highest number of an authenticated version, by instance ID
 	all     []Instance
 	readAt  time.Time // last complete read, or zero
 	err     error
@@ -75,10 +75,9 @@ type leaderRecord struct {
 	at     time.Time
 }
 
-// since is when the content was first seen.
 type observation struct {
 	stored  queue.Lease
-	since   time.Time
+	since   time.Time // when stored was first seen
 	refused error
 }
 
@@ -86,8 +85,8 @@ var errUnread = errors.New("not read yet")
 
 // NewWatcher returns a watcher without records.
 func NewWatcher(opts Options) *Watcher {
-	return &Watcher{directory: directory{opts.Store, opts.Environment, opts.Key}, log: opts.Log, reading: make(chan struct{}, 1),
-		seen: map[int]observation{}, highest: map[string]int{}, err: errUnread}
+	return &Watcher{directory: directory{opts.Store, opts.Environment, opts.Key}, log: opts.Log,
+		reading: make(chan struct{}, 1), seen: map[int]observation{}, highest: map[string]int{}, err: errUnread}
 }
 
 // Run reads the records and frees lost instances' slots while this instance leads.
@@ -96,8 +95,8 @@ func (w *Watcher) Run(ctx context.Context, leads func() bool) {
 	var last time.Time
 	leading := false
 	for {
-		if now := leads(); now != leading || time.Since(last) >= ReadInterval {
-			leading, last = now, time.Now()
+		if leadsNow := leads(); leadsNow != leading || time.Since(last) >= ReadInterval {
+			leading, last = leadsNow, time.Now()
 			w.setLeading(leading)
 			if leading {
 				w.readAndFree(ctx)
@@ -186,13 +185,13 @@ func (w *Watcher) Read(ctx context.Context) ([]Instance, error) {
 	return slices.Clone(w.all), nil
 }
 
-// The caller must hold mu.
+// observeAll must be called with mu held.
 func (w *Watcher) observeAll(leases map[int]queue.Lease) {
 	w.readAt = time.Now()
 	w.all = nil
 	seen := map[int]observation{}
 	for _, slot := range slices.Sorted(maps.Keys(leases)) {
-		o := w.observe(slot, leases[slot])
+		o := w.observe(slot, leases[slot], w.readAt)
 		seen[slot] = o
 		if !isInUse(o.stored) {
 			continue
@@ -203,16 +202,17 @@ func (w *Watcher) observeAll(leases map[int]queue.Lease) {
 			continue
 		}
 		if o.refused != nil && !errors.Is(w.seen[slot].refused, o.refused) {
-			w.log.Warn("instance record not authenticated, it is not used", "instance", r.Name, "slot", slot, "err", o.refused)
+			w.log.Warn("instance record not authenticated, it is not used", "instance", r.Name, "slot", slot,
+				"err", o.refused)
 		}
 		w.all = append(w.all, Instance{Record: r, Age: w.readAt.Sub(o.since), Refused: o.refused})
 	}
 	w.seen = seen
 }
 
-// The caller must hold mu.
-func (w *Watcher) observe(slot int, stored queue.Lease) observation {
-	o := observation{stored: stored, since: w.readAt}
+// observe must be called with mu held.
+func (w *Watcher) observe(slot int, stored queue.Lease, now time.Time) observation {
+	o := observation{stored: stored, since: now}
 	before, known := w.seen[slot]
 	if known && before.stored.Version == stored.Version {
 		o.since = before.since
@@ -355,7 +355,7 @@ func (w *Watcher) freeLostSlots(ctx context.Context) error {
 	return err // after a conflict, the next read frees the slots
 }
 
-// An instance marked as stopped joins again if it returns. stopped is false if it has reported since.
+// markStopped returns false if the instance has reported since. A stopped instance that returns joins again.
 func (w *Watcher) markStopped(ctx context.Context, slot int, stored queue.Lease) (stopped bool, err error) {
 	if !isInUse(stored) {
 		return true, nil

@@ -18,8 +18,9 @@ import (
 )
 
 const (
-	patience   = api.PeerPatience + time.Second
-	retryAfter = 10 * time.Second
+	// answerTimeout limits whole responses, api.PeerPatience only their start.
+	answerTimeout = api.PeerPatience + time.Second
+	retryAfter    = 10 * time.Second
 )
 
 // Options configure [Peers]. Only Key is optional.
@@ -69,7 +70,7 @@ func (p *Peers) Close() {
 // [*api.Error].
 func (p *Peers) Answer(ctx context.Context, id string, r *api.Request, result any) error {
 	return p.request(ctx, id, func(conn *api.Peer) error {
-		ctx, cancel := context.WithTimeout(ctx, patience)
+		ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 		defer cancel()
 		return conn.Answer(ctx, r, result)
 	})
@@ -125,7 +126,8 @@ func isRefusal(err error) bool {
 func find(all []instances.Instance, id string) (*instances.Instance, error) {
 	i := slices.IndexFunc(all, func(one instances.Instance) bool { return one.ID == id })
 	if i < 0 {
-		return nil, api.NewError(http.StatusNotFound, fmt.Sprintf("instance %q not found: it may have stopped or restarted", id),
+		return nil, api.NewError(http.StatusNotFound,
+			fmt.Sprintf("instance %q not found: it may have stopped or restarted", id),
 			"'tendril instances' lists the instances")
 	}
 	return &all[i], nil
@@ -180,7 +182,7 @@ func (p *Peers) connect(i *instances.Instance, current []instances.Instance) (*p
 	return one, nil
 }
 
-// p.mu must be held.
+// forgetStopped must be called with mu held.
 func (p *Peers) forgetStopped(current []instances.Instance) {
 	for id, one := range p.known {
 		if !slices.ContainsFunc(current, func(i instances.Instance) bool { return i.ID == id }) {
@@ -190,7 +192,7 @@ func (p *Peers) forgetStopped(current []instances.Instance) {
 	}
 }
 
-// Only the first of consecutive failures is logged.
+// recordResult logs only the first of consecutive failures.
 func (p *Peers) recordResult(to *peer, i *instances.Instance, err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -226,7 +228,7 @@ func causeOf(err error) error {
 		err = wrapped.Err
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("no response within %s", patience)
+		return fmt.Errorf("no response within %s", answerTimeout)
 	}
 	return err
 }

@@ -161,12 +161,11 @@ func (r *Runs) sendAnnounced(ctx context.Context, term int64, run *Run, p *pendi
 }
 
 func certainlyNotSent(err error) bool {
-	var op *net.OpError
-	if errors.Is(err, ErrNotSent) || errors.As(err, &op) && op.Op == "dial" {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" || errors.Is(err, ErrNotSent) {
 		return true
 	}
-	var refusal *queue.Error
-	return errors.As(err, &refusal) && refusal.Code != queue.CodeUnreachable && refusal.Code != queue.CodeClosed
+	refusal, ok := errors.AsType[*queue.Error](err)
+	return ok && refusal.Code != queue.CodeUnreachable && refusal.Code != queue.CodeClosed
 }
 
 // settleSent is not fenced, because the message was sent regardless of the current leader.
@@ -201,7 +200,8 @@ func (r *Runs) settle(ctx context.Context, fence Fence, run *Run, record Record,
 
 // skipRuns settles the last run as skipped, and the runs that this process sent but could not settle before, which it
 // adds to found.
-func (r *Runs) skipRuns(ctx context.Context, term int64, runs []Run, stored []Record, found map[string]RunRecord) error {
+func (r *Runs) skipRuns(ctx context.Context, term int64, runs []Run, stored []Record, found map[string]RunRecord,
+) error {
 	for i := range runs {
 		run := &runs[i]
 		var err error

@@ -195,7 +195,7 @@ func openBreakerLines(l *api.Limit, workers []api.Worker) (lines []string) {
 	for i := range workers {
 		w := &workers[i]
 		switch {
-		case w.Target != l.Target:
+		case !slices.Contains(l.Queues, w.Queue):
 		case w.Receiving:
 			trying = append(trying, w.Queue)
 		default:

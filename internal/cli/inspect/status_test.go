@@ -20,10 +20,10 @@ func TestAnOpenBreakerIsSaidFirst(t *testing.T) {
 		c := &base.CLI{Out: &out}
 		st := &api.Status{Environment: "letters", State: api.StateRunning, Ready: true,
 			Workers: []api.Worker{{Queue: "jobs", Target: "a"}, {Queue: "logs", Target: "b", Receiving: true},
-				{Queue: "mails", Target: "a"}},
+				{Queue: "mails", Target: "a/mails"}},
 			Limits: []api.Limit{
-				{Target: "b", Breaker: "closed"},
-				{Target: "a", Breaker: "open", TrialAt: time.Now().Add(12*time.Second - time.Millisecond)},
+				{Target: "b", Queues: []string{"logs"}, Breaker: "closed"},
+				{Target: "a", Queues: []string{"jobs", "mails"}, Breaker: "open", TrialAt: time.Now().Add(12*time.Second - time.Millisecond)},
 			},
 		}
 		if err := printStatus((c), st); err != nil {
