@@ -51,7 +51,7 @@ type single struct {
 func (s single) Probe(ctx context.Context) error { return s.target.Probe(ctx) }
 
 func (s single) Deliver(ctx context.Context, m *queue.Message) queue.Result {
-	var one struct {
+	var one struct { // a single allocation
 		message
 		batch [1]*message
 	}

@@ -28,7 +28,7 @@ type Options struct {
 	Account  func() RunAccount
 	SNS      bool
 	Payloads *envelope.Opener // nil if no bucket is allowed
-	// Deadline limits an entire delivery; 0 and a nil Deadline mean no limit.
+	// Deadline returns the limit of an entire delivery, which also limits fetching payloads; nil or 0 means none.
 	Deadline func() time.Duration
 	// Postponed is called if the registry or a payload is temporarily not available; may be nil.
 	Postponed func(m *queue.Message, retryIn time.Duration, err error)

@@ -56,7 +56,7 @@ func fetchPayload(ctx context.Context, m *message, deadline time.Time, opts *Opt
 	start := time.Now()
 	fetching, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
-	opened, _, err := opts.Payloads.Open(fetching, m.Message)
+	opened, err := opts.Payloads.Open(fetching, m.Message)
 	if err == nil {
 		m.Message = &opened
 		return true

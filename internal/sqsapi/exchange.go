@@ -152,8 +152,7 @@ func (x *exchange) reply(status int, contentType string, body []byte) {
 	}
 }
 
-// queueURL contains the host from the request, because older SDKs send requests to a queue's
-// URL.
+// queueURL contains the host from the request, because older SDKs send requests to a queue's URL.
 func (x *exchange) queueURL(name string) string {
 	scheme := "http://"
 	if x.r.TLS != nil {

@@ -158,9 +158,6 @@ func (p parameters) decode(values []formValue, request any) error {
 		// Lists are usually in order, so they are sorted only after this error.
 		v.SetZero()
 		sortValues(values)
-		for i := range values {
-			values[i].at = 0
-		}
 		err = p.fill(v, values)
 	}
 

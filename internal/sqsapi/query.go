@@ -156,12 +156,16 @@ func unescape(s string) (string, error) {
 	return s, nil
 }
 
-// sortValues groups the parameters of each list, map or structure, and sorts lists by number. It is stable.
-func sortValues(values []formValue) { slices.SortStableFunc(values, compareNames) }
+// sortValues groups the parameters of each list, map or structure, and sorts lists by number. It is stable, and
+// positions all values at the start of their names.
+func sortValues(values []formValue) {
+	for i := range values {
+		values[i].at = 0
+	}
+	slices.SortStableFunc(values, compareNames)
+}
 
 func compareNames(a, b formValue) int {
-	a.at = 0
-	b.at = 0
 	for a.at < len(a.name) && b.at < len(b.name) {
 		x, y := a.head(), b.head()
 		if order := compareHeads(x, y); order != 0 {

@@ -122,7 +122,7 @@ func (r *receiveMessageResponse) appendJSON(dst []byte) []byte {
 	}
 
 	dst = append(dst, `{"Messages":[`...)
-	var scratch [10]pair
+	var scratch [len(systemAttributes)]pair
 	for i := range r.received {
 		if i > 0 {
 			dst = append(dst, ',')
@@ -188,7 +188,7 @@ func appendAttributes(dst []byte, attributes []queue.Attribute) []byte {
 }
 
 func (r *receiveMessageResponse) appendXML(dst []byte) []byte {
-	var scratch [10]pair
+	var scratch [len(systemAttributes)]pair
 	for i := range r.received {
 		m := &r.received[i]
 		dst = append(dst, "<Message>"...)

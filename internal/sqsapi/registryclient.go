@@ -399,8 +399,7 @@ var errNoRegistry = errors.New("not a registry's response")
 func (c *RegistryClient) noRegistry(status int) error {
 	return &queue.Error{Code: queue.CodeUnsupportedOperation, Err: errNoRegistry, Message: fmt.Sprintf(
 		"The server at %s responded with status %d and has no registry; use the address of 'tendril serve', of this "+
-			"version or later.",
-		c.shownEndpoint(), status)}
+			"version or later.", c.shownEndpoint(), status)}
 }
 
 func (c *RegistryClient) shownEndpoint() string {

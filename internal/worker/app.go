@@ -46,9 +46,10 @@ type throttle struct {
 	count       int // pauses since the target last accepted a message
 }
 
-// fresh is false if the delivery started before the latest pause ended; it must not lengthen the back-off.
+// nextPause returns the pause after a throttled delivery. fresh is false if the delivery started before the latest
+// pause ended; such a pause must not lengthen the back-off.
 func (t *throttle) nextPause(asked time.Duration, started, now time.Time, random float64) (d time.Duration, fresh bool) {
-	if !t.from.IsZero() && started.Before(t.until) {
+	if started.Before(t.until) {
 		return max(asked, t.until.Sub(now), time.Second), false
 	}
 	if asked > 0 {
@@ -77,6 +78,13 @@ func (a *appMonitor) pauseReceiving(res *queue.Result, started, now time.Time) t
 	a.gate.close(Throttling, "the target does not accept messages: "+res.Reason, now)
 	a.core.wakeAt(a.pauses.until)
 	return pause
+}
+
+func (a *appMonitor) endPauseIfOver(now time.Time) {
+	if a.gate.has(Throttling) && !now.Before(a.pauses.until) {
+		a.core.limit = 1 // deliveries resume one at a time
+		a.gate.lift(Throttling)
+	}
 }
 
 func (a *appMonitor) recordResult(startedAt time.Time, res *queue.Result, now time.Time) (responded bool) {

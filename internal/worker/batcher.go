@@ -31,7 +31,8 @@ func (b *batcher) put(p pending, due time.Time) {
 	b.entries = append(b.entries, p)
 }
 
-// batches returns the batches to send now. The caller must increment calls for each.
+// batches yields the batches to send now. The caller starts the calls of each before it continues, because calls in
+// flight limit further ones.
 func (b *batcher) batches(now time.Time) iter.Seq[[]pending] {
 	return func(yield func([]pending) bool) {
 		for batch := b.nextBatch(now); batch != nil && yield(batch); batch = b.nextBatch(now) {
@@ -141,6 +142,7 @@ func entryErr(errs []error, i int) error {
 }
 
 var (
-	errNoResult       = errors.New("the queue returned no result for this entry")
-	errVisibilityOver = errors.New("the visibility timeout expired before the delete was confirmed")
+	errNoResult   = errors.New("the queue returned no result for this entry")
+	errDeleteLate = errors.New("the visibility timeout expired before the delete was confirmed")
+	errChangeLate = errors.New("the visibility timeout expired before it was changed")
 )

@@ -18,17 +18,17 @@ func (w *Worker) flush(now time.Time) {
 	}
 
 	for batch := range deletes.batches(now) {
-		done, expired := w.deletes.sendable(batch, now)
+		done, expired := w.deletes.selectSendable(batch, now)
 		w.startCall(deletes, deleteMessage, done)
 		w.startCall(deletes, expireMessage, expired)
 	}
 
-	// Otherwise, returns wait for all receives to end, because an open one could receive the messages again.
+	// If receiving stops, returns wait for the open receives, which could receive the messages again.
 	if len(w.poller.open) == 0 || w.gate.open() && w.core.workCtx.Err() == nil {
 		w.visibility.queueReturns(now)
 	}
 	for batch := range changes.batches(now) {
-		w.startCall(changes, changeVisibility, w.visibility.sendable(batch, now))
+		w.startCall(changes, changeVisibility, w.visibility.selectSendable(batch, now))
 	}
 
 	for _, b := range w.batchers() {
@@ -36,17 +36,16 @@ func (w *Worker) flush(now time.Time) {
 	}
 }
 
-// sendable gives up late deletes and separates deletes of expired messages. While the queue rejects deletes, it keeps
-// late ones, because the gate opens once one is accepted.
-func (d *deleter) sendable(batch []pending, now time.Time) (done, expired []pending) {
-	keepAll := d.gate.has(DeleteRefused) && d.core.phase == running
+// selectSendable gives up late retries, drops unwanted deletes, and separates those of expired messages. While deletes
+// are refused, it selects all, because only an accepted delete reopens the gate.
+func (d *deleter) selectSendable(batch []pending, now time.Time) (done, expired []pending) {
+	selectAll := d.gate.has(DeleteRefused) && d.core.phase == running
 	done = batch[:0]
 	for _, p := range batch {
 		isLate := p.tries > 0 && now.After(p.until)
 		switch {
-		case !keepAll && !p.isWanted():
-		case !keepAll && isLate:
-			d.giveUp(p, errVisibilityOver, now)
+		case !selectAll && (isLate || !p.isWanted()):
+			d.giveUp(p, errDeleteLate, now)
 		case p.h.isExpired:
 			expired = append(expired, p)
 		default:
@@ -56,28 +55,26 @@ func (d *deleter) sendable(batch []pending, now time.Time) (done, expired []pend
 	return done, expired
 }
 
-func (v *visibilityChanger) sendable(batch []pending, now time.Time) []pending {
-	kept := batch[:0]
+// selectSendable ends changes that have no effect any more, and sets the timeouts of the others.
+func (v *visibilityChanger) selectSendable(batch []pending, now time.Time) []pending {
+	sendable := batch[:0]
 	for _, p := range batch {
-		isExtension := p.purpose == extendVisibility
-		if isExtension && !p.mayExtend() {
+		switch isExtension := p.purpose == extendVisibility; {
+		case isExtension && !p.mayExtend():
 			v.changeEnded(p.h, now)
 			continue
-		}
-		if !now.Before(p.until) {
-			v.reportFailure(p, errVisibilityOver)
+		case !now.Before(p.until):
+			v.reportFailure(p, errChangeLate)
 			v.changeEnded(p.h, now)
 			continue
-		}
-
-		if isExtension {
+		case isExtension:
 			p.h.extended = true
-		} else {
+		default:
 			p.visibility = max(p.at.Sub(now), 0)
 		}
-		kept = append(kept, p)
+		sendable = append(sendable, p)
 	}
-	return kept
+	return sendable
 }
 
 func (w *Worker) startCall(from *batcher, action callAction, batch []pending) {

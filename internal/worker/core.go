@@ -42,6 +42,7 @@ type core struct {
 	counts Counts
 	stats  statistics
 	clock  clock
+	window time.Duration // [Batch].Window, before setVisibility limits it
 	margin time.Duration // deletes are not retried this close to the end of the visibility timeout
 
 	phase    phase
@@ -57,7 +58,8 @@ type core struct {
 }
 
 func newCore(o Options) *core {
-	c := &core{opts: o, events: o.Events, mu: &callbackMutex{}, limit: o.Concurrency, wake: make(chan struct{}, 1)}
+	c := &core{opts: o, events: o.Events, mu: &callbackMutex{}, window: o.Batch.Window, limit: o.Concurrency,
+		wake: make(chan struct{}, 1)}
 	c.clock.interval = time.Second
 	c.setVisibility(o.VisibilityTimeout)
 	c.callCtx, c.endCalls = context.WithCancel(context.Background())
@@ -67,10 +69,10 @@ func newCore(o Options) *core {
 	return c
 }
 
-// The maintenance loop never becomes slower, because held messages keep the timeout of their receive.
+// setVisibility never slows the maintenance loop down, because held messages keep the timeout of their receive.
 func (c *core) setVisibility(timeout time.Duration) {
 	c.opts.VisibilityTimeout = timeout
-	c.opts.Batch.Window = min(c.opts.Batch.Window, timeout*3/8)
+	c.opts.Batch.Window = min(c.window, timeout*3/8)
 	c.margin = min(timeout/10, time.Second)
 	c.clock.interval = min(c.clock.interval, max(timeout/16, 50*time.Millisecond))
 }

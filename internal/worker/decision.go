@@ -38,7 +38,7 @@ type endedDelivery struct {
 	receivedAt time.Time
 	// due is the end of the receive's visibility timeout.
 	due        time.Time
-	lapsed     bool
+	lapsed     bool // also true if aborted
 	extended   bool
 	keepable   bool // may be kept if not attempted
 	returnable bool // may be returned if it did not reach the app

@@ -9,12 +9,13 @@ type deleter struct {
 	visibility *visibilityChanger
 	pace       *pace
 	pending    batcher
-	abandoned  int
+	// unconfirmed counts messages being deleted, abandoned those given up while the worker stopped.
+	unconfirmed, abandoned int
 }
 
 func (d *deleter) remove(h *held, now time.Time) {
 	h.stage = deleting
-	d.messages.unconfirmed++
+	d.unconfirmed++
 	if g := h.group; g != nil { // its group's next message will soon need a slot
 		g.deleting++
 		d.messages.markTurning(g)
@@ -77,8 +78,8 @@ func (d *deleter) stopReceiving(refusal error, now time.Time) {
 // A standard queue confirms deletes with outdated receipt handles without deleting anything, so confirm remembers a
 // message deleted after its visibility timeout as done.
 func (d *deleter) confirm(h *held, sent, now time.Time) {
+	d.unconfirmed--
 	m := d.messages
-	m.unconfirmed--
 	m.forget(h)
 	delete(m.unposted.values, keyInQueue(h.msg.ID, h.receives, h.receivesHere))
 
@@ -110,7 +111,7 @@ func (d *deleter) giveUp(p pending, err error, now time.Time) {
 		return
 	}
 	h := p.h
-	d.messages.unconfirmed--
+	d.unconfirmed--
 	d.core.counts.DeletesLost++
 	if d.core.phase != running {
 		d.abandoned++

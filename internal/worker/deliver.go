@@ -75,7 +75,7 @@ func (w *Worker) runSlot(own *slot, batch []*held) {
 	}
 }
 
-// next is nil if the slot is now parked.
+// next is nil if the slot is now parked or closed.
 func (w *Worker) deliver(own *slot, batch []*held) (next []*held) {
 	results := w.callApp(own, batch)
 
@@ -141,28 +141,29 @@ func (w *Worker) deliverBatch(batch []*held) []queue.Result {
 
 func (s *slots) beginBatch(now time.Time) []*held {
 	s.settler.returnStale(now)
-	first := s.messages.ready.first()
-	if first == nil || !s.gate.open() || s.core.workCtx.Err() != nil || !s.startable(now) {
+	if !s.gate.open() || s.core.workCtx.Err() != nil || !s.startable(now) {
 		return nil
 	}
 
-	size, isBatch := 1, s.core.opts.Batch.Size > 1
+	first := s.messages.ready.first()
+	first.batchOfOne[0] = first
+	batch := first.batchOfOne[:]
+	isBatch := s.core.opts.Batch.Size > 1
 	if isBatch {
-		size = len(s.gatherBatch(now))
+		batch = s.gatherBatch(now)
 	}
 	if s.limiter != nil {
-		first.permit, size = s.limiter.acquire(now, size)
+		permit, size := s.limiter.acquire(now, len(batch))
 		if size == 0 {
 			s.core.wakeAt(s.limiter.shared.askAt)
 			return nil
 		}
+		first.permit, batch = permit, batch[:size]
 	}
 
-	first.batchOfOne[0] = first
-	batch := first.batchOfOne[:]
 	if isBatch {
-		batch = append([]*held(nil), s.gathered[:size]...)
-		s.pace.batch = average(s.pace.batch, float64(size))
+		batch = slices.Clone(batch)
+		s.pace.batch = average(s.pace.batch, float64(len(batch)))
 	}
 	for _, h := range batch {
 		s.beginMessage(h, now)
@@ -286,7 +287,7 @@ func (s *slots) gatherBatch(now time.Time) []*held {
 // too (see failAfterUnfinished).
 func (s *slots) gatherBehind(h *held, now time.Time) {
 	for _, next := range h.group.waiting {
-		if h.attempt > 1 || s.messages.lastReceive(h) || next.lapsed || next.isHalfway(now) || !s.gather(next) {
+		if h.msg.Attempt > 1 || s.messages.lastReceive(h) || next.lapsed || next.isHalfway(now) || !s.gather(next) {
 			return
 		}
 		h = next

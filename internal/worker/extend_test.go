@@ -261,3 +261,22 @@ func TestAmbiguousDelayIsNotRepeatedTooLate(t *testing.T) {
 		r.stop()
 	})
 }
+
+func TestLateVisibilityChangeFailsWithItsOwnReason(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for _, purpose := range []purpose{extendVisibility, delayRetry, returnMessage} {
+		var reported []ChangeFailed
+		w := New(nil, instant{}, &Options{Events: &Events{
+			ChangeFailed: func(f ChangeFailed) { reported = append(reported, f) },
+		}})
+		late := pending{h: &held{msg: queue.Message{ID: "a"}}, purpose: purpose, until: now}
+		w.core.mu.Lock()
+		sendable := w.visibility.selectSendable([]pending{late}, now)
+		w.core.mu.Unlock()
+		if len(sendable) > 0 || len(reported) != 1 ||
+			reported[0].Err.Error() != "the visibility timeout expired before it was changed" {
+			t.Errorf("%s: sent %d changes and reported %+v", purpose, len(sendable), reported)
+		}
+	}
+}

@@ -13,9 +13,8 @@ type inventory struct {
 	ready     heldList
 	postponed postponedList
 
-	bytes       int
-	turning     int
-	unconfirmed int
+	bytes   int // of bodies and attributes
+	turning int // groups
 
 	done     memory[struct{}] // processed, but perhaps not deleted
 	unposted memory[int]      // numbers of counted receives that were never posted, by keyInQueue
@@ -23,7 +22,7 @@ type inventory struct {
 
 func newInventory(c *core) *inventory {
 	return &inventory{core: c, held: make(map[string]*held), groups: make(map[string]*group),
-		failing: make(map[string]failingGroup), done: newMemory[struct{}](remembered), unposted: newMemory[int](remembered)}
+		failing: make(map[string]failingGroup), done: newMemory[struct{}](memorySize), unposted: newMemory[int](memorySize)}
 }
 
 func (m *inventory) makeReady(h *held, now time.Time) {
@@ -74,7 +73,7 @@ func (m *inventory) countUnposted(h *held, counted bool) {
 
 type failingGroup struct {
 	until time.Time
-	// urgent means that the failed message has used at least half of its receives.
+	// urgent means that the failed message has used at least half of its receives, or that their number is unknown.
 	urgent bool
 }
 
@@ -156,7 +155,7 @@ type memory[V any] struct {
 	order  []string // may include deleted keys
 }
 
-const remembered = 10000
+const memorySize = 10000
 
 func newMemory[V any](bound int) memory[V] {
 	return memory[V]{bound: bound, values: make(map[string]V)}
@@ -173,7 +172,7 @@ func (m *memory[V]) remember(name string, v V) {
 	}
 }
 
-func (m *inventory) joinGroup(h *held) bool {
+func (m *inventory) joinGroup(h *held) (mayStart bool) {
 	if !m.core.opts.FIFO || h.msg.GroupID == "" {
 		return true
 	}
@@ -318,7 +317,6 @@ func (l *postponedList) lastPostponed() *held {
 func (m *inventory) addStatus(s *Status, now time.Time) {
 	s.Prefetched = m.ready.len()
 	s.Postponed = m.postponed.len()
-	s.Unconfirmed = m.unconfirmed
 	for _, g := range m.groups {
 		s.Waiting += len(g.waiting)
 	}

@@ -24,8 +24,8 @@ type lane struct {
 	weight    int     // at least 1
 	credit    float64 // in turns; see takeTurn
 	wantsTurn bool
-	granted   int // slots reserved for messages being received
-	nextCheck time.Time
+	granted   int       // slots reserved for messages being received
+	nextCheck time.Time // of expectations; see expireExpected
 }
 
 func (l *lane) resting(now time.Time) bool {
@@ -80,12 +80,11 @@ func (l *lane) usableSlots(now time.Time) int {
 	if free == 0 {
 		return 0
 	}
-	near := l.heldOrExpected(now)
-	if !l.backlog.isTrickle() && (l.poller.expected > 0 || l.receivable(now) > 0) {
+	if !l.backlog.isTrickle() && l.expectsMore(now) {
 		return free // further receives will fill the slots
 	}
 
-	slots := l.slotsFor(near)
+	slots := l.slotsFor(l.heldOrExpected(now))
 	if slots <= l.granted {
 		slots += l.slotsFor(l.receivable(now))
 	}
@@ -110,9 +109,10 @@ func (l *lane) wantsSlots(now time.Time) bool {
 	if l.slots.startable(now) || l.messages.turning > 0 && !l.deletes.failing() {
 		return true
 	}
-	if l.backlog.isTrickle() {
-		return false
-	}
+	return !l.backlog.isTrickle() && l.expectsMore(now)
+}
+
+func (l *lane) expectsMore(now time.Time) bool {
 	l.expireExpected(now)
 	return l.poller.expected > 0 || l.receivable(now) > 0
 }
@@ -137,8 +137,8 @@ func (l *lane) overdue(now time.Time) time.Duration {
 	return 0
 }
 
-// nextWaited returns how long the next message has waited. Without a ready one, it is the longest possible wait; 0
-// while a receive checks a queue without plenty, and soon after the start.
+// nextWaited returns how long the next message has waited. Without a ready one, it is the longest possible wait; but 0
+// while a receive checks a queue without plenty, and for MaxWait after the start if no receive has returned.
 func (l *lane) nextWaited(now time.Time) time.Duration {
 	if h := l.messages.ready.first(); h != nil {
 		return now.Round(0).Sub(h.msg.SentAt)
@@ -153,9 +153,10 @@ func (l *lane) nextWaited(now time.Time) time.Duration {
 	return now.Round(0).Sub(l.backlog.earliestSent)
 }
 
+// limiterRoom excludes the reserved slots of other queues.
 func (l *lane) limiterRoom(now time.Time) int {
 	room := l.limiter.room(now)
-	if room >= maxPrefetch {
+	if room >= ampleRoom {
 		return room
 	}
 	_, reserved := l.claimedByOthers()
@@ -186,22 +187,23 @@ func (l *lane) claimedByOthers() (claimed, reserved int) {
 		if m == l || !m.limiter.shares(l.limiter) {
 			continue
 		}
-		near := m.messages.ready.len() + m.poller.expected
-		forSlots := min(m.granted*m.core.opts.Batch.Size, max(m.granted, near))
-		claimed += max(near, forSlots)
+		messages := m.readyOrExpected()
+		forSlots := min(m.granted*m.core.opts.Batch.Size, max(m.granted, messages))
+		claimed += max(messages, forSlots)
 		reserved += forSlots
 	}
 	return claimed, reserved
 }
 
+func (l *lane) readyOrExpected() int { return l.messages.ready.len() + l.poller.expected }
+
 // permittedByLimiter returns how many messages the next receive may request: the queue's share of the limiter's room,
-// or as many as its reserved slots need if that is more. Empty queues get equal shares, because messages may arrive
-// in all of them at once. In strict order, a queue gets only what its reserved slots need while a higher one waits
-// for the limiter.
+// or as many as its reserved slots need if that is more. Empty queues get shares too, because messages may arrive in
+// all of them at once. In strict order, a queue gets only what its reserved slots need while a higher one waits for the
+// limiter.
 func (l *lane) permittedByLimiter(room int, now time.Time) int {
-	near := l.messages.ready.len() + l.poller.expected
 	claimed, reserved := 0, 0
-	if room < maxPrefetch {
+	if room < ampleRoom {
 		claimed, reserved = l.claimedByOthers()
 	}
 	need := min(l.neededMessages(), room-reserved)
@@ -210,7 +212,8 @@ func (l *lane) permittedByLimiter(room int, now time.Time) int {
 		return need
 	}
 	share := int(math.Ceil(float64(room) * l.pool.shareOfLimiter(l, now)))
-	return max(min(roomForFullBatch(share, near), room-claimed-near), need)
+	used := l.readyOrExpected()
+	return max(min(roomForFullBatch(share, used), room-claimed-used), need)
 }
 
 func (l *lane) room(now time.Time) int {
@@ -254,8 +257,8 @@ type backlog struct {
 	// than half of the requested messages. A known queue without plenty has a trickle of messages.
 	known, plenty, empty bool
 	emptyAt              time.Time
-	// receivedAt is the time of the last response with messages; the others are the last two times at which a queue
-	// with plenty seemed empty.
+	// receivedAt is the time of the last response with messages; the others are the last two times at which the queue
+	// seemed empty without having a trickle.
 	receivedAt, presumedEmptyAt, presumedEmptyBefore time.Time
 	// earliestSent bounds the next message's sent time; zero before the first response.
 	earliestSent time.Time
@@ -358,8 +361,7 @@ func (l *lane) likelyReceived(n int, now time.Time) int {
 	return n
 }
 
-func (l *lane) setExpectation(o *openReceive) {
-	o.wait = l.pool.waitTime(l, o.start)
+func (l *lane) expectMessages(o *openReceive) {
 	o.expected = l.likelyReceived(o.asked, o.start)
 	if o.expected == 0 {
 		return

@@ -33,12 +33,12 @@ type limiterState struct {
 	reason               string
 	since, until, calmAt time.Time
 
-	// Room's result is valid at roomAt while roomSince equals shared.changes.
-	roomAt     time.Time
-	roomSince  int
-	roomCount  int
-	roomReason string
-	lookAt     time.Time // when to call Room again
+	// Room's result is valid at roomAt while roomChanges equals shared.changes.
+	roomAt      time.Time
+	roomChanges int
+	roomCount   int
+	roomReason  string
+	lookAt      time.Time // when to call Room again
 	// breakerSince is when Room first gave the breaker as its reason; zero if it gives another.
 	breakerSince time.Time
 }
@@ -90,15 +90,19 @@ func (l *limiterState) release(now time.Time, permit uint64, results []queue.Res
 // per second.
 const limiterAhead = 250 * time.Millisecond
 
+// ampleRoom is more than the queues of a pool use up.
+const ampleRoom = 5000
+
+// room returns ampleRoom without a limiter.
 func (l *limiterState) room(now time.Time) int {
 	if l == nil {
-		return maxPrefetch
+		return ampleRoom
 	}
-	if l.roomAt.Equal(now) && !l.roomAt.IsZero() && l.roomSince == l.shared.changes {
+	if l.roomAt.Equal(now) && l.roomChanges == l.shared.changes {
 		return l.roomCount
 	}
 
-	l.roomAt, l.roomSince = now, l.shared.changes
+	l.roomAt, l.roomChanges = now, l.shared.changes
 	count, reason := l.shared.limiter.Room(now, limiterAhead+3*l.pace.roundTrip/2)
 	l.roomCount, l.roomReason = max(count, 0), reason
 	if reason != breakerReason {

@@ -26,7 +26,7 @@ func (s stage) String() string {
 
 // held is a received, unsettled message. The lock guards every field but msg, which does not change.
 type held struct {
-	msg   queue.Message
+	msg   queue.Message // Attempt is [Settled].Attempt
 	group *group
 	stage stage
 
@@ -45,9 +45,7 @@ type held struct {
 
 	// receivesHere is the count in this queue, or 0 if unknown.
 	receives, receivesHere int
-	// attempt is [Settled].Attempt.
-	attempt int
-	readyAt time.Time
+	readyAt                time.Time
 	// postponedUntil is when the message becomes ready again.
 	postponedAt, postponedUntil time.Time
 
@@ -63,17 +61,16 @@ type held struct {
 
 func (h *held) task() string { return h.msg.Attribute(queue.AttributeTask) }
 
-// began is the start of the visibility timeout. receivesHere is unknown for redriven messages if the queue does not
-// report Attempt.
-func (h *held) received(m *queue.Message, began, now time.Time, visibility time.Duration) {
+// If the queue does not report Attempt, receivesHere is unknown for redriven messages.
+func (h *held) received(m *queue.Message, visibility time.Duration, hiddenSince, now time.Time) {
 	h.receipt = m.ReceiptHandle
-	h.receivedAt = began
+	h.receivedAt = hiddenSince
 	h.arrivedAt = now
 	h.lapsed = false
 	h.extended = false
 	h.nextExtend = time.Time{}
 	h.visibility = visibility
-	h.hide(began, visibility)
+	h.hide(hiddenSince, visibility)
 	h.receives = m.ReceiveCount
 	h.receivesHere = m.Attempt
 	if m.Attempt == 0 && m.DeadLetterSource == "" {
@@ -85,13 +82,13 @@ func (h *held) hide(t time.Time, d time.Duration) {
 	h.hiddenFrom, h.hiddenUntil = t, t.Add(d)
 }
 
-// The queue's clock kept running during the hidden part of a stall.
 func (h *held) moveBack(hidden time.Duration) {
 	for _, t := range [...]*time.Time{&h.receivedAt, &h.arrivedAt, &h.hiddenFrom, &h.hiddenUntil} {
 		*t = t.Add(-hidden)
 	}
 }
 
+// longestTimeout is the longest timeout that SQS allows, with a margin for a slow call.
 func (h *held) longestTimeout(now time.Time) time.Duration {
 	return maxHidden - now.Sub(h.receivedAt) - 5*time.Second
 }
@@ -142,12 +139,13 @@ func (h *held) size() int {
 }
 
 // keyInQueue identifies a message's stay in its current queue: a move between queues keeps the ID and the receive
-// count, but starts the attempts again. receives-here is the number of receives in earlier queues.
-func keyInQueue(id string, receives, here int) string {
-	if here == 0 || here == receives {
+// count, but starts the attempts again.
+func keyInQueue(id string, receives, receivesHere int) string {
+	receivesBefore := receives - receivesHere
+	if receivesHere == 0 || receivesBefore == 0 {
 		return id
 	}
-	return id + " " + strconv.Itoa(receives-here)
+	return id + " " + strconv.Itoa(receivesBefore)
 }
 
 // group holds the messages of one FIFO message group. All are from one receive, because a queue returns no others

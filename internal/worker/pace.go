@@ -25,12 +25,12 @@ func newPace() *pace { return &pace{calls: newHistory(callStep), trips: newHisto
 
 const slowApp = time.Second
 
-const averaged = 16
+const averageOver = 16
 
 // recordDelivery averages the first samples equally, because the fastest of concurrent deliveries end first.
 func (p *pace) recordDelivery(d time.Duration, now time.Time) {
 	p.completed++
-	p.service = max(p.service+(d-p.service)/time.Duration(min(p.completed, averaged)), 1)
+	p.service = max(p.service+(d-p.service)/time.Duration(min(p.completed, averageOver)), 1)
 	p.finished = now
 }
 
@@ -57,7 +57,7 @@ func average[T float64 | time.Duration](old, sample T) T {
 	if old == 0 {
 		return max(sample, 1)
 	}
-	return old + (sample-old)/averaged
+	return old + (sample-old)/averageOver
 }
 
 func (p *pace) longestTransit(visibility time.Duration) time.Duration {

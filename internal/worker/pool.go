@@ -46,7 +46,7 @@ func NewPool(opts *PoolOptions) *Pool {
 		concurrency: clamp(cmp.Or(o.Concurrency, defaultConcurrency), 1, maxConcurrency)}
 }
 
-// Workers with the same limiter share its state.
+// join makes workers with the same limiter share its state.
 func (p *Pool) join(l *lane) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -241,7 +241,7 @@ func (p *Pool) weightShare(l *lane, counts func(*lane) bool) float64 {
 	return float64(l.weight) / float64(total)
 }
 
-// The pool sleeps if all queues were empty for an entire long poll.
+// restIfEmpty lets the pool sleep if all queues were empty for an entire long poll.
 func (p *Pool) restIfEmpty(now time.Time) {
 	if p.sleep == 0 || slices.ContainsFunc(p.lanes, (*lane).preventsRest) {
 		return
@@ -265,7 +265,7 @@ func (p *Pool) timeLeftInRound(l *lane, now time.Time) (left time.Duration) {
 	return left
 }
 
-// Receives of empty queues end together, so that the whole pool can sleep.
+// waitTime makes receives of empty queues end together, so that the whole pool can sleep.
 func (p *Pool) waitTime(l *lane, now time.Time) time.Duration {
 	if p.sleep == 0 || !l.backlog.pollsEmpty {
 		return l.core.opts.WaitTime

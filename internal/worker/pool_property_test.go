@@ -238,9 +238,9 @@ func (l *poolWorld) check(t tester, c *crowd, early []atomic.Int64) {
 			receipts[p.receipt] = true
 		}
 		m := r.w.messages
-		if left := len(m.held) + m.unconfirmed + len(m.groups) + m.turning; left != 0 {
+		if left := len(m.held) + r.w.deletes.unconfirmed + len(m.groups) + m.turning; left != 0 {
 			t.Errorf("queue %d: %d held, %d unconfirmed, %d groups, %d turning after the end", i,
-				len(m.held), m.unconfirmed, len(m.groups), m.turning)
+				len(m.held), r.w.deletes.unconfirmed, len(m.groups), m.turning)
 		}
 	}
 }

@@ -250,8 +250,9 @@ func (w *world) check(t tester, fake *queuetest.Fake, app *testApp, wk *Worker, 
 		t.Errorf("%d changes of visibility under a receipt that was over", fake.StaleChanges())
 	}
 	m := wk.messages
-	if left := len(m.held) + m.unconfirmed + len(m.groups) + m.turning + m.postponed.len() + m.postponed.bytes; left != 0 {
-		t.Errorf("%d held, %d unconfirmed, %d groups, %d turning, %d postponed after the end", len(m.held), m.unconfirmed,
+	unconfirmed := wk.deletes.unconfirmed
+	if left := len(m.held) + unconfirmed + len(m.groups) + m.turning + m.postponed.len() + m.postponed.bytes; left != 0 {
+		t.Errorf("%d held, %d unconfirmed, %d groups, %d turning, %d postponed after the end", len(m.held), unconfirmed,
 			len(m.groups), m.turning, m.postponed.len())
 	}
 }

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	maxReceives        = 64
-	fullReceives       = 8                // open receives that indicate a large backlog
+	maxOpenReceives    = 64
+	largeBacklogWant   = 8                // value of want that indicates a large backlog
 	receiveMargin      = 30 * time.Second // added to a call's wait time
 	failedReceiveFirst = 250 * time.Millisecond
 	failedReceiveLimit = 15 * time.Second
@@ -25,6 +25,7 @@ type poller struct {
 	messages *inventory
 	gate     *gate
 	limiter  *limiterState
+	deletes  *deleter
 	pace     *pace
 	lane     *lane // nil without a pool
 	// A nil filter, or a pointer to nil, delivers all messages.
@@ -70,7 +71,7 @@ func (p *poller) adaptWant(o *openReceive, n int, l load, now time.Time) {
 	case l == crowded:
 		p.want, p.wantChangedAt = max(p.want/2, 1), now
 	default:
-		p.want, p.wantChangedAt = min(p.want*2, maxReceives), now
+		p.want, p.wantChangedAt = min(p.want*2, maxOpenReceives), now
 	}
 }
 
@@ -167,7 +168,8 @@ func (p *poller) beginReceive(now time.Time) *openReceive {
 
 	o := &openReceive{asked: n, start: now, wait: p.core.opts.WaitTime, visibility: p.core.opts.VisibilityTimeout}
 	if p.lane != nil {
-		p.lane.setExpectation(o)
+		o.wait = p.lane.pool.waitTime(p.lane, now)
+		p.lane.expectMessages(o)
 	}
 	o.ctx, o.cancel = context.WithTimeout(p.core.callCtx, o.wait+receiveMargin)
 	p.open[o] = struct{}{}
@@ -186,7 +188,7 @@ func (p *poller) requestSize(now time.Time) int {
 	if p.core.opts.HeldBytes > 0 {
 		n = min(n, p.roomInMemory())
 	}
-	if n > 1 && p.messages.oneAtATime(now, p.want >= fullReceives) {
+	if n > 1 && p.messages.oneAtATime(now, p.want >= largeBacklogWant) {
 		return 1
 	}
 	return n
@@ -199,11 +201,11 @@ func (p *poller) mayReceive(now time.Time) bool {
 	if len(p.open) >= p.want || now.Before(p.notBefore) || p.lane != nil && p.lane.resting(now) {
 		return false
 	}
-	return p.messages.unconfirmed < p.maxUnconfirmed()
+	return p.deletes.unconfirmed < p.maxUnconfirmed()
 }
 
-// maxUnconfirmed limits unconfirmed deletes to the concurrency plus two round trips. If the process dies, these
-// messages are delivered again.
+// maxUnconfirmed limits unconfirmed deletes to the concurrency plus the messages of two round trips, 320 to 640. If the
+// process dies, these messages are delivered again.
 func (p *poller) maxUnconfirmed() int {
 	twoTrips := 2 * p.pace.rate(p.core.limit) * p.pace.roundTrip.Seconds()
 	return p.core.opts.Concurrency*p.core.opts.Batch.Size + int(clamp(twoTrips, 320, maxCalls*queue.MaxBatch))
@@ -403,7 +405,8 @@ func (p *poller) safeToCancelAfter() time.Duration {
 	return clamp(3*p.pace.roundTrip, 100*time.Millisecond, time.Second)
 }
 
-// cancelWaiting applies if the gate or breaker stops receiving. It returns when to call it again, or zero.
+// cancelWaiting cancels waiting receives if the gate is closed or the breaker open. next is when to call it again, or
+// zero.
 func (p *poller) cancelWaiting(now time.Time) (next time.Time) {
 	if p.gate.open() && !p.limiter.breakerOpen(now) {
 		return time.Time{}

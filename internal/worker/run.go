@@ -78,10 +78,7 @@ func (w *Worker) round(now time.Time) time.Time {
 		w.checkAll(now)
 	}
 
-	if w.gate.has(Throttling) && !now.Before(w.app.pauses.until) {
-		w.core.limit = 1 // deliveries resume one at a time
-		w.gate.lift(Throttling)
-	}
+	w.app.endPauseIfOver(now)
 	w.app.probeIfIdle(now)
 	cancelNext := w.poller.cancelWaiting(now)
 	w.settler.readyPostponed(now)
@@ -135,7 +132,7 @@ func (w *Worker) stop(work context.Context) error {
 	defer w.core.mu.Unlock()
 	unfinished := stopError{
 		Aborted:   int(w.core.counts.Aborted),
-		Undeleted: w.messages.unconfirmed + w.deletes.abandoned,
+		Undeleted: w.deletes.unconfirmed + w.deletes.abandoned,
 	}
 	if unfinished != (stopError{}) {
 		return &unfinished

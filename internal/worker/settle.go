@@ -88,7 +88,7 @@ func (s *settler) decide(h *held, res *queue.Result, aborted bool, now time.Time
 	}
 
 	d := endedDelivery{
-		result: *res, attempt: h.attempt, receivedAt: h.receivedAt, due: h.arrivedAt.Add(h.visibility),
+		result: *res, attempt: h.msg.Attempt, receivedAt: h.receivedAt, due: h.arrivedAt.Add(h.visibility),
 		lapsed:     h.lapsed || aborted,
 		extended:   h.extended,
 		keepable:   res.Outcome == queue.Postponed && s.mayKeep(h, now),
@@ -123,7 +123,7 @@ func (s *settler) mayKeep(h *held, now time.Time) bool {
 }
 
 func newSettled(h *held, res *queue.Result, batch int, aborted bool, now time.Time) Settled {
-	return Settled{ID: h.msg.ID, GroupID: h.msg.GroupID, Task: h.task(), ReceiveCount: h.msg.ReceiveCount, Attempt: h.attempt,
+	return Settled{ID: h.msg.ID, GroupID: h.msg.GroupID, Task: h.task(), ReceiveCount: h.msg.ReceiveCount, Attempt: h.msg.Attempt,
 		ReceivesHere: h.receivesHere, Late: h.lapsed, Aborted: aborted, Unsent: res.Unsent,
 		Outcome: res.Outcome, Status: res.Status, Reason: res.Reason, Answer: res.Answer, Err: res.Err,
 		Excerpt: res.Excerpt, Process: res.Process, Instruction: res.Instruction,

@@ -184,7 +184,7 @@ func TestSlowIsNotEmpty(t *testing.T) {
 		w := New(nil, instant{}, &Options{Pool: p})
 		o := &openReceive{asked: 10, start: now.Add(-time.Second)}
 		w.poller.open[o] = struct{}{}
-		w.lane.setExpectation(o)
+		w.lane.expectMessages(o)
 		if w.lane.expireExpected(now.Add(-ms)); w.poller.expected != 10 {
 			t.Fatalf("%s: the wait was abandoned too early", tt.name)
 		}

@@ -84,3 +84,16 @@ func TestTuneChangesTheVisibilityOfLaterReceives(t *testing.T) {
 		}
 	})
 }
+
+func TestBatchWindowGrowsAgainWithTheVisibilityTimeout(t *testing.T) {
+	t.Parallel()
+	w := New(nil, &batchApp{}, &Options{VisibilityTimeout: 5 * time.Minute, Batch: Batch{Size: 10, Window: time.Minute}})
+	for _, tt := range []struct{ visibility, window time.Duration }{
+		{8 * time.Second, 3 * time.Second}, {16 * time.Second, 6 * time.Second}, {5 * time.Minute, time.Minute},
+	} {
+		w.Tune(&Tuning{VisibilityTimeout: tt.visibility})
+		if got := w.core.opts.Batch.Window; got != tt.window {
+			t.Errorf("visibility timeout %v: batches wait for %v, want %v", tt.visibility, got, tt.window)
+		}
+	}
+}

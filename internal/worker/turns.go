@@ -25,16 +25,17 @@ func takeTurn(lanes []*lane, wants func(*lane) bool, random func(n int) int) (ta
 	}
 
 	for _, l := range lanes {
-		if l.wantsTurn {
-			l.credit += float64(l.weight) / float64(total)
-			switch {
-			case taker == nil || l.credit > taker.credit+sameCredit:
-				taker, tied = l, 1
-			case l.credit > taker.credit-sameCredit:
-				tied++
-				if random(tied) == 0 {
-					taker = l
-				}
+		if !l.wantsTurn {
+			continue
+		}
+		l.credit += float64(l.weight) / float64(total)
+		switch {
+		case taker == nil || l.credit > taker.credit+sameCredit:
+			taker, tied = l, 1
+		case l.credit > taker.credit-sameCredit:
+			tied++
+			if random(tied) == 0 {
+				taker = l
 			}
 		}
 	}

@@ -59,7 +59,7 @@ func New(q Queue, d Deliverer, opts *Options) *Worker {
 		letters: w.letters, visibility: w.visibility, pace: w.pace}
 	w.slots = &slots{core: w.core, messages: w.messages, gate: w.gate, limiter: w.limiter, settler: w.settler, pace: w.pace,
 		starts: newHistory(turnStep)}
-	w.poller = &poller{core: w.core, messages: w.messages, gate: w.gate, limiter: w.limiter, pace: w.pace,
+	w.poller = &poller{core: w.core, messages: w.messages, gate: w.gate, limiter: w.limiter, deletes: w.deletes, pace: w.pace,
 		want: 1, open: make(map[*openReceive]struct{})}
 	if o.Pool != nil {
 		w.lane = &lane{worker: w, pool: o.Pool, core: w.core, messages: w.messages, gate: w.gate, limiter: w.limiter,
@@ -190,6 +190,7 @@ func (w *Worker) Status() Status {
 		Concurrency: w.core.opts.Concurrency,
 		Limit:       w.core.limit,
 		InWork:      w.core.inWork,
+		Unconfirmed: w.deletes.unconfirmed,
 		Counts:      w.core.counts,
 		LastError:   w.core.stats.lastError,
 		PerSecond:   w.core.stats.perSecond,
@@ -213,7 +214,7 @@ func (w *Worker) InWork(id string) (attempt int, since time.Time, ok bool) {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()
 	if h := w.messages.held[id]; h != nil && h.stage == posting {
-		return h.attempt, h.startedAt, true
+		return h.msg.Attempt, h.startedAt, true
 	}
 	return 0, time.Time{}, false
 }

@@ -145,10 +145,7 @@ func (c *Client) deliver(ctx context.Context, p *content) queue.Result {
 
 	report := c.recorder(p)
 	if report != nil {
-		recorded := *r.protocol
-		recorded.keepBytes = max(recorded.keepBytes, exchangeBody)
-		recorded.needHeaders = true
-		r.protocol = &recorded
+		r.protocol = r.protocol.recorded()
 	}
 	res, err := c.transport.exchange(ctx, r)
 	if errors.Is(err, errPaused) {
@@ -165,7 +162,7 @@ func (c *Client) deliver(ctx context.Context, p *content) queue.Result {
 	if report != nil {
 		report(newExchange(r, &res))
 	}
-	res.release(now)
+	c.transport.release(&res, now)
 
 	if dropped > 0 && res.sent && c.events.AttributesDropped != nil {
 		c.events.AttributesDropped(AttributesDropped{MessageID: p.message.ID, Count: dropped})

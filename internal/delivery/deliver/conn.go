@@ -96,10 +96,10 @@ func (c *conn) resetForExchange(idle time.Duration, end time.Time) {
 	c.restartTimeout = false
 	c.extended = false
 	c.problem = ""
-	c.extend()
+	c.renewDeadline()
 }
 
-func (c *conn) extend() {
+func (c *conn) renewDeadline() {
 	now := time.Now()
 	deadline := now.Add(c.idle)
 	if !c.end.IsZero() && c.end.Before(deadline) {
@@ -131,7 +131,7 @@ func (c *conn) Read(p []byte) (int, error) {
 		p = p[:c.limit]
 	}
 	if c.restartTimeout {
-		c.extend()
+		c.renewDeadline()
 	}
 
 	n, err := c.stream.Read(p)
@@ -157,7 +157,7 @@ func (c *conn) send(body string) error {
 		if err != nil || body == "" {
 			return err
 		}
-		c.extend()
+		c.renewDeadline()
 	}
 }
 
@@ -231,6 +231,7 @@ func (c *conn) exchange(ctx context.Context, r *request) response {
 	} else {
 		res = c.exchangeShort(r.body, r.protocol)
 	}
+	res.conn = c
 	res.sent = c.written > 0
 	res.problem = c.problem
 	if c.extended {
@@ -277,7 +278,7 @@ func (w *writer) run(body string) {
 	w.err = w.conn.send(body)
 	switch {
 	case w.err == nil:
-		w.conn.extend()
+		w.conn.renewDeadline()
 	case w.conn.written == 0:
 		w.conn.stop()
 	}

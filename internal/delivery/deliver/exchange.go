@@ -24,6 +24,13 @@ type Exchange struct {
 	Err error
 }
 
+// recorded returns a copy for requests whose exchange is recorded.
+func (p protocol) recorded() *protocol {
+	p.keepBytes = max(p.keepBytes, exchangeBody)
+	p.needHeaders = true
+	return &p
+}
+
 func newExchange(r *request, a *response) *Exchange {
 	head := strings.TrimSuffix(string(r.head), "\r\n\r\n")
 	x := &Exchange{Head: maskHeaders(strings.Split(head, "\r\n")), Body: r.body, Began: r.began,

@@ -33,20 +33,21 @@ type identity struct {
 	current  *tls.Config
 	expires  time.Time
 	reported time.Time
-	seen     [3]string
+	texts    pemTexts // of the latest files, even if invalid
 }
+
+type pemTexts struct{ ca, cert, key string }
 
 func openIdentity(files TLSFiles, base *tls.Config, event func(CertificateRead)) (*identity, error) {
 	i := &identity{files: files, base: base, event: event}
 	if (files.Cert == "") != (files.Key == "") {
 		return nil, errors.New("a client certificate needs both its certificate and its private key")
 	}
-	seen, err := i.readFiles()
-	if err != nil {
+	var err error
+	if i.texts, err = files.read(); err != nil {
 		return nil, err
 	}
-	i.seen = seen
-	if i.current, i.expires, err = i.parseFiles(); err != nil {
+	if i.current, i.expires, err = i.parse(i.texts); err != nil {
 		return nil, err
 	}
 	return i, nil
@@ -56,9 +57,8 @@ func openIdentity(files TLSFiles, base *tls.Config, event func(CertificateRead))
 func (i *identity) currentConfig(now time.Time) *tls.Config {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if seen, err := i.readFiles(); err == nil && seen != i.seen { // an unreadable file is probably being replaced
-		i.seen = seen
-		i.useFiles()
+	if texts, err := i.files.read(); err == nil && texts != i.texts { // an unreadable file is probably being replaced
+		i.use(texts)
 	}
 	if !i.expires.IsZero() && i.expires.Sub(now) < expiryWarning && now.Sub(i.reported) >= expiryAgain {
 		i.reported = now
@@ -67,8 +67,9 @@ func (i *identity) currentConfig(now time.Time) *tls.Config {
 	return i.current
 }
 
-func (i *identity) useFiles() {
-	config, expires, err := i.parseFiles()
+func (i *identity) use(texts pemTexts) {
+	i.texts = texts
+	config, expires, err := i.parse(texts)
 	i.report(CertificateRead{Changed: err == nil, Err: err, Expires: expires})
 	if err == nil {
 		i.current = config
@@ -83,21 +84,24 @@ func (i *identity) report(e CertificateRead) {
 	}
 }
 
-func (i *identity) readFiles() (contents [3]string, err error) {
-	for n, path := range []string{i.files.CA, i.files.Cert, i.files.Key} {
-		if path == "" {
+func (f *TLSFiles) read() (texts pemTexts, err error) {
+	for _, file := range []struct {
+		path string
+		text *string
+	}{{f.CA, &texts.ca}, {f.Cert, &texts.cert}, {f.Key, &texts.key}} {
+		if file.path == "" {
 			continue
 		}
-		data, err := readRegular(path)
-		if wrong := (*fs.PathError)(nil); errors.As(err, &wrong) {
+		data, err := readRegular(file.path)
+		if wrong, ok := errors.AsType[*fs.PathError](err); ok {
 			err = wrong.Err
 		}
 		if err != nil {
-			return contents, fmt.Errorf("%s: %w", path, err)
+			return texts, fmt.Errorf("%s: %w", file.path, err)
 		}
-		contents[n] = string(data)
+		*file.text = string(data)
 	}
-	return contents, nil
+	return texts, nil
 }
 
 func readRegular(path string) ([]byte, error) {
@@ -111,13 +115,12 @@ func readRegular(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// parseFiles returns the configuration and the earliest expiry of a certificate.
-func (i *identity) parseFiles() (*tls.Config, time.Time, error) {
+// parse returns the configuration and the earliest expiry of a certificate.
+func (i *identity) parse(texts pemTexts) (*tls.Config, time.Time, error) {
 	c := i.base.Clone()
-	c.MinVersion = tls.VersionTLS12
 	var certificates []*x509.Certificate
 	if i.files.CA != "" {
-		authorities, err := parseAuthorities(i.seen[0])
+		authorities, err := parseAuthorities(texts.ca)
 		if err != nil {
 			return nil, time.Time{}, fmt.Errorf("%s: %w", i.files.CA, err)
 		}
@@ -129,7 +132,7 @@ func (i *identity) parseFiles() (*tls.Config, time.Time, error) {
 	}
 
 	if i.files.Cert != "" {
-		pair, err := tls.X509KeyPair([]byte(i.seen[1]), []byte(i.seen[2]))
+		pair, err := tls.X509KeyPair([]byte(texts.cert), []byte(texts.key))
 		if err != nil {
 			return nil, time.Time{}, fmt.Errorf("%s with the key %s: %w", i.files.Cert, i.files.Key, err)
 		}

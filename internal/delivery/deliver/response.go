@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"strconv"
 	"time"
-
-	"tendril/internal/host/connpool"
 )
 
 type protocol struct {
@@ -34,7 +32,6 @@ type response struct {
 	err           error         // why head is nil or the body incomplete
 	reusable      bool          // conn can be kept
 	conn          *conn
-	pool          *connpool.Pool[*conn]
 }
 
 // readResponse leaves w running if it returns no head; the caller must then end it.

@@ -52,7 +52,6 @@ func (t *transport) exchange(ctx context.Context, r *request) (response, error) 
 	if c, found := t.pool.Get(r.began); found {
 		res := c.exchange(ctx, r)
 		if res.sent || isLate(res.err) {
-			res.conn, res.pool = c, &t.pool
 			return res, nil
 		}
 		c.Close()
@@ -70,14 +69,12 @@ func (t *transport) exchange(ctx context.Context, r *request) (response, error) 
 		t.pool.Put(c, r.began)
 		return response{}, errPaused
 	}
-	res := c.exchange(ctx, r)
-	res.conn, res.pool = c, &t.pool
-	return res, nil
+	return c.exchange(ctx, r), nil
 }
 
-func (res *response) release(now time.Time) {
+func (t *transport) release(res *response, now time.Time) {
 	if res.reusable {
-		res.pool.Put(res.conn, now)
+		t.pool.Put(res.conn, now)
 	} else {
 		res.conn.Close()
 	}

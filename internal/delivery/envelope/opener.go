@@ -39,39 +39,40 @@ type Opener struct {
 // Open returns a copy of m with its payload as the body, without the attribute that marks pointers
 // (ExtendedPayloadSize, formerly SQSLargePayloadSize). If m has no such attribute, the copy is unchanged. After an
 // error, m must not be delivered, because its body differs from the producer's.
-func (o *Opener) Open(ctx context.Context, m *queue.Message) (inner queue.Message, opened bool, err error) {
-	mark := slices.IndexFunc(m.Attributes, func(a queue.Attribute) bool { return isPointerAttribute(a.Name) })
+func (o *Opener) Open(ctx context.Context, m *queue.Message) (queue.Message, error) {
+	isMark := func(a queue.Attribute) bool {
+		return a.Name == "ExtendedPayloadSize" || a.Name == "SQSLargePayloadSize"
+	}
+	mark := slices.IndexFunc(m.Attributes, isMark)
 	if mark < 0 {
-		return *m, false, nil
+		return *m, nil
 	}
 
 	bucket, key, ok := parsePointer(m.Body)
 	if !ok {
-		return *m, false, fmt.Errorf("%w: attribute %s refers to a payload in S3, but the body does not contain its "+
+		return *m, fmt.Errorf("%w: attribute %s refers to a payload in S3, but the body does not contain its "+
 			"location", ErrNoPointer, m.Attributes[mark].Name)
 	}
 	if err := o.checkLocation(bucket, key); err != nil {
-		return *m, false, err
+		return *m, err
 	}
 	limit := cmp.Or(o.Limit, 16<<20)
 	if size, err := strconv.ParseInt(m.Attributes[mark].Value, 10, 64); err == nil && size > limit {
-		return *m, false, fmt.Errorf("%w: %d bytes in S3 bucket %s, at most %d are allowed", ErrTooLarge, size, bucket, limit)
+		return *m, fmt.Errorf("%w: %d bytes in S3 bucket %s, at most %d are allowed", ErrTooLarge, size, bucket, limit)
 	}
 
 	payload, err := o.Fetcher.Fetch(ctx, bucket, key, limit)
 	if err != nil {
-		return *m, false, fmt.Errorf("fetching the payload from S3 bucket %s: %w", bucket, err)
+		return *m, fmt.Errorf("fetching the payload from S3 bucket %s: %w", bucket, err)
 	}
 	if int64(len(payload)) > limit {
-		return *m, false, fmt.Errorf("%w: more than %d bytes in S3 bucket %s", ErrTooLarge, limit, bucket)
+		return *m, fmt.Errorf("%w: more than %d bytes in S3 bucket %s", ErrTooLarge, limit, bucket)
 	}
 
-	inner = *m
-	inner.Body = string(payload)
-	inner.Attributes = slices.DeleteFunc(slices.Clone(m.Attributes), func(a queue.Attribute) bool {
-		return isPointerAttribute(a.Name)
-	})
-	return inner, true, nil
+	opened := *m
+	opened.Body = string(payload)
+	opened.Attributes = slices.DeleteFunc(slices.Clone(m.Attributes), isMark)
+	return opened, nil
 }
 
 func (o *Opener) checkLocation(bucket, key string) error {
@@ -88,8 +89,4 @@ func (o *Opener) checkLocation(bucket, key string) error {
 			"proxy may resolve to another bucket; store payloads under keys without such segments", errBadKey, bucket)
 	}
 	return nil
-}
-
-func isPointerAttribute(name string) bool {
-	return name == "ExtendedPayloadSize" || name == "SQSLargePayloadSize"
 }

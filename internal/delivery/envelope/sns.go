@@ -90,7 +90,7 @@ func (n *snsEnvelope) merge(outer []queue.Attribute) []queue.Attribute {
 			break
 		}
 		a, ok := n.Attributes[name].translate(name)
-		if ok && !isSourceAttribute(name) && !has(merged, name) {
+		if ok && !isSourceAttribute(name) && !hasAttribute(merged, name) {
 			merged = append(merged, a)
 			free--
 		}
@@ -129,7 +129,7 @@ func isSourceAttribute(name string) bool {
 }
 
 // Attributes become HTTP headers, which ignore case.
-func has(attributes []queue.Attribute, name string) bool {
+func hasAttribute(attributes []queue.Attribute, name string) bool {
 	return slices.ContainsFunc(attributes, func(a queue.Attribute) bool { return strings.EqualFold(a.Name, name) })
 }
 

@@ -55,7 +55,7 @@ type leaf struct {
 	alsoString bool
 }
 
-func (l *leaf) isString() bool { return l.kind == isString || l.alsoString }
+func (l *leaf) isString() bool { return l.kind == kindString || l.alsoString }
 
 // number keeps the digits of integers, because float64 cannot represent all of them.
 type number struct {
@@ -83,15 +83,15 @@ func (n number) equals(m number) bool {
 }
 
 func (l *leaf) number() (number, bool) {
-	if l.kind != isNumber {
+	if l.kind != kindNumber {
 		return number{}, false
 	}
 	return parseNumber(l.text)
 }
 
 func isOr(n node) bool {
-	isOther := func(n node) bool { return n.kind != isObject }
-	return n.kind == isArray && len(n.array) > 0 && !slices.ContainsFunc(n.array, isOther)
+	isOther := func(n node) bool { return n.kind != kindObject }
+	return n.kind == kindArray && len(n.array) > 0 && !slices.ContainsFunc(n.array, isOther)
 }
 
 func (p *parser) object(n node) (*object, *patternError) {
@@ -145,11 +145,11 @@ func (p *parser) or(n node) ([]*object, *patternError) {
 func (p *parser) field(m member) (f field, wrong *patternError) {
 	f.name = m.name
 	n := m.value
-	if n.kind == isObject {
+	if n.kind == kindObject {
 		f.nested, wrong = p.object(n)
 		return f, wrong
 	}
-	if n.kind != isArray {
+	if n.kind != kindArray {
 		return f, p.fail(n.offset, "the values of %q are a list: write [%s]", m.name, n.source)
 	}
 	if len(n.array) == 0 {
@@ -169,9 +169,9 @@ var operators = []string{"prefix", "suffix", "equals-ignore-case", "anything-but
 
 func (p *parser) addItem(f *field, n node) *patternError {
 	switch n.kind {
-	case isArray:
+	case kindArray:
 		return p.fail(n.offset, "nested list: use one list of values")
-	case isObject:
+	case kindObject:
 		return p.addOperator(f, n)
 	}
 	t, wrong := p.equal(n)
@@ -184,20 +184,17 @@ func (p *parser) addItem(f *field, n node) *patternError {
 
 func (p *parser) equal(n node) (test, *patternError) {
 	switch n.kind {
-	case isString:
+	case kindString:
 		want := n.text
 		return func(l *leaf) bool { return l.isString() && l.text == want }, nil
-	case isNumber:
+	case kindNumber:
 		want, ok := parseNumber(n.text)
 		if !ok {
 			return nil, p.fail(n.offset, "the number is too large")
 		}
 		return compareNumber(want.equals), nil
-	case isBool:
-		want := n.text
-		return func(l *leaf) bool { return l.kind == isBool && l.text == want }, nil
 	}
-	return func(l *leaf) bool { return l.kind == isNull }, nil
+	return func(l *leaf) bool { return l.kind == n.kind }, nil // null, true or false
 }
 
 func (p *parser) addOperator(f *field, n node) *patternError {
@@ -226,13 +223,13 @@ func (p *parser) addOperator(f *field, n node) *patternError {
 }
 
 func (p *parser) addExists(f *field, n node) *patternError {
-	if n.kind != isBool {
-		return p.fail(n.offset, "exists must be true or false")
-	}
-	if n.text == "true" {
+	switch n.kind {
+	case jsontext.KindTrue:
 		f.tests = append(f.tests, func(*leaf) bool { return true })
-	} else {
+	case jsontext.KindFalse:
 		f.absent = true
+	default:
+		return p.fail(n.offset, "exists must be true or false")
 	}
 	return nil
 }
@@ -244,7 +241,7 @@ func (p *parser) textOperator(m member) (test, *patternError) {
 		return nil, p.fail(m.offset, "unknown operator %q: use %s", m.name, strings.Join(operators[:6], ", "))
 	}
 	want := m.value.text
-	if m.value.kind != isString || want == "" && m.name != "equals-ignore-case" {
+	if m.value.kind != kindString || want == "" && m.name != "equals-ignore-case" {
 		return nil, p.fail(m.value.offset, "%s takes a non-empty string", m.name)
 	}
 	return func(l *leaf) bool { return l.isString() && compare(l.text, want) }, nil
@@ -253,12 +250,12 @@ func (p *parser) textOperator(m member) (test, *patternError) {
 func (p *parser) anythingBut(n node) (test, *patternError) {
 	items := []node{n}
 	switch n.kind {
-	case isArray:
+	case kindArray:
 		items = n.array
 		if len(items) == 0 {
 			return nil, p.fail(n.offset, "anything-but has an empty list")
 		}
-	case isObject:
+	case kindObject:
 		if len(n.object) != 1 {
 			return nil, p.fail(n.offset, "anything-but takes one of prefix, suffix and equals-ignore-case")
 		}
@@ -268,7 +265,7 @@ func (p *parser) anythingBut(n node) (test, *patternError) {
 
 	var nots []test
 	for _, item := range items {
-		if item.kind != items[0].kind || item.kind != isString && item.kind != isNumber {
+		if item.kind != items[0].kind || item.kind != kindString && item.kind != kindNumber {
 			return nil, p.fail(item.offset, "anything-but takes either strings or numbers")
 		}
 		not, wrong := p.equal(item)
@@ -283,33 +280,32 @@ func (p *parser) anythingBut(n node) (test, *patternError) {
 
 func (p *parser) numeric(n node) (test, *patternError) {
 	const form = `numeric takes a list such as ["=", 5], ["<", 10] or [">", 0, "<=", 5]`
-	if n.kind != isArray || len(n.array) != 2 && len(n.array) != 4 {
+	if n.kind != kindArray || len(n.array) != 2 && len(n.array) != 4 {
 		return nil, p.fail(n.offset, form)
 	}
 
-	var bounds [2]number
-	var signs string
-	for i := 0; i < len(n.array); i += 2 {
-		sign, digits := n.array[i], n.array[i+1]
-		bound, ok := parseNumber(digits.text)
-		if sign.kind != isString || digits.kind != isNumber || !ok {
-			return nil, p.fail(sign.offset, form)
+	var signs []string
+	var bounds []number
+	for pair := range slices.Chunk(n.array, 2) {
+		bound, ok := parseNumber(pair[1].text)
+		isSign := pair[0].kind == kindString && !strings.Contains(pair[0].text, " ") // "> <" is not two signs
+		if !isSign || pair[1].kind != kindNumber || !ok {
+			return nil, p.fail(pair[0].offset, form)
 		}
-		bounds[i/2] = bound
-		signs += sign.text + " "
+		signs = append(signs, pair[0].text)
+		bounds = append(bounds, bound)
 	}
 
-	switch signs {
-	case "= ":
+	switch strings.Join(signs, " ") {
+	case "=":
 		return compareNumber(bounds[0].equals), nil
-	case "< ", "<= ", "> ", ">= ":
-		return compareNumber(within(signs, bounds[0].value)), nil
-	case "> < ", "> <= ", ">= < ", ">= <= ":
-		low, high, _ := strings.Cut(signs, " ")
+	case "<", "<=", ">", ">=":
+		return compareNumber(within(signs[0], bounds[0].value)), nil
+	case "> <", "> <=", ">= <", ">= <=":
 		if bounds[0].value >= bounds[1].value {
 			return nil, p.fail(n.offset, "the lower bound of numeric must be less than its upper bound")
 		}
-		above, below := within(low, bounds[0].value), within(high, bounds[1].value)
+		above, below := within(signs[0], bounds[0].value), within(signs[1], bounds[1].value)
 		return compareNumber(func(got number) bool { return above(got) && below(got) }), nil
 	}
 	return nil, p.fail(n.offset, form)
@@ -323,7 +319,7 @@ func compareNumber(is func(number) bool) test {
 }
 
 func within(sign string, bound float64) func(number) bool {
-	switch strings.TrimSpace(sign) {
+	switch sign {
 	case "<":
 		return func(n number) bool { return n.value < bound }
 	case "<=":

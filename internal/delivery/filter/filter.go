@@ -26,7 +26,7 @@ func Parse(text string) (*Filter, error) {
 	if wrong != nil {
 		return nil, wrong
 	}
-	if root.kind == isObject && len(root.object) == 1 && root.object[0].name == "Filters" {
+	if root.kind == kindObject && len(root.object) == 1 && root.object[0].name == "Filters" {
 		f, wrong := p.criteria(root.object[0].value)
 		if wrong != nil {
 			return nil, wrong
@@ -41,13 +41,13 @@ func Parse(text string) (*Filter, error) {
 }
 
 func (p *parser) criteria(list node) (*Filter, *patternError) {
-	if list.kind != isArray || len(list.array) == 0 || len(list.array) > maxPatterns {
+	if list.kind != kindArray || len(list.array) == 0 || len(list.array) > maxPatterns {
 		return nil, p.fail(list.offset, "Filters must be a list of 1 to %d objects with a Pattern", maxPatterns)
 	}
 
 	f := &Filter{}
 	for i, item := range list.array {
-		if len(item.object) != 1 || item.object[0].name != "Pattern" || item.object[0].value.kind != isString {
+		if len(item.object) != 1 || item.object[0].name != "Pattern" || item.object[0].value.kind != kindString {
 			return nil, p.fail(item.offset, `write {"Pattern": "..."} with the pattern as a string`)
 		}
 
@@ -67,7 +67,7 @@ func (p *parser) criteria(list node) (*Filter, *patternError) {
 }
 
 func (p *parser) message(root node) (*object, *patternError) {
-	if root.kind != isObject {
+	if root.kind != kindObject {
 		return nil, p.fail(root.offset, `a pattern must be an object, such as {"body": {"kind": ["order"]}}`)
 	}
 	if wrong := p.checkKeys(root); wrong != nil {
@@ -98,7 +98,7 @@ func (p *parser) checkKeys(n node) *patternError {
 }
 
 func (p *parser) checkAttributes(n node) *patternError {
-	if n.kind != isObject {
+	if n.kind != kindObject {
 		return p.fail(n.offset, `messageAttributes must be an object, such as {"kind": {"stringValue": ["order"]}}`)
 	}
 	for _, attribute := range n.object {
@@ -110,7 +110,7 @@ func (p *parser) checkAttributes(n node) *patternError {
 				}
 			}
 			continue
-		case attribute.value.kind != isObject:
+		case attribute.value.kind != kindObject:
 			return p.fail(attribute.value.offset, `a message attribute must be an object: write {"stringValue": [...]}`)
 		}
 
@@ -157,7 +157,7 @@ func (b *body) of(m *queue.Message) *body {
 
 func (b *body) matches(f *field) bool {
 	if f.nested == nil {
-		return b.json == nil && f.matchesLeaf(leaf{kind: isString, text: b.text})
+		return b.json == nil && f.matchesLeaf(leaf{kind: kindString, text: b.text})
 	}
 	return b.json != nil && f.nested.matchesJSON(b.json)
 }
@@ -174,12 +174,12 @@ func matchesAttribute(o *object, attributes []queue.Attribute, name string) bool
 		case f.nested != nil:
 			return f.matchesAbsence()
 		case f.name == "dataType":
-			return f.matchesLeaf(leaf{kind: isString, text: a.Type})
+			return f.matchesLeaf(leaf{kind: kindString, text: a.Type})
 		case !a.IsText():
 			return f.absent
 		case a.Type == "Number" || strings.HasPrefix(a.Type, "Number."):
-			return f.matchesLeaf(leaf{kind: isNumber, text: a.Value, alsoString: true})
+			return f.matchesLeaf(leaf{kind: kindNumber, text: a.Value, alsoString: true})
 		}
-		return f.matchesLeaf(leaf{kind: isString, text: a.Value})
+		return f.matchesLeaf(leaf{kind: kindString, text: a.Value})
 	})
 }

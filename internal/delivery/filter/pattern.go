@@ -42,14 +42,10 @@ type member struct {
 }
 
 const (
-	isNull   = 'n'
-	isObject = '{'
-	isArray  = '['
-	isString = '"'
-	isNumber = '0'
-	isTrue   = 't'
-	isFalse  = 'f'
-	isBool   = 'b'
+	kindObject = jsontext.KindBeginObject
+	kindArray  = jsontext.KindBeginArray
+	kindString = jsontext.KindString
+	kindNumber = jsontext.KindNumber
 )
 
 // lenient accepts the same input as encoding/json.
@@ -115,23 +111,22 @@ func (p *parser) value(depth int) (node, *patternError) {
 	n.kind = token.Kind()
 	n.text = token.String()
 	n.source = p.text[n.offset:p.decode.InputOffset()]
-	switch n.kind {
-	case isTrue, isFalse:
-		n.kind = isBool
-	case isObject, isArray:
-		for end := n.kind + 2; p.decode.PeekKind() != end; { // '{'+2 == '}' and '['+2 == ']'
-			if wrong := p.child(&n, depth); wrong != nil {
-				return n, wrong
-			}
-		}
-		p.decode.ReadToken()
+	if n.kind != kindObject && n.kind != kindArray {
+		return n, nil
 	}
+
+	for end := n.kind + 2; p.decode.PeekKind() != end; { // '{'+2 == '}' and '['+2 == ']'
+		if wrong := p.child(&n, depth); wrong != nil {
+			return n, wrong
+		}
+	}
+	p.decode.ReadToken()
 	return n, nil
 }
 
 func (p *parser) child(n *node, depth int) (wrong *patternError) {
 	m := member{offset: p.next()}
-	if n.kind == isObject {
+	if n.kind == kindObject {
 		token, _ := p.decode.ReadToken()
 		m.name = token.String()
 		if slices.ContainsFunc(n.object, func(o member) bool { return o.name == m.name }) {
@@ -140,7 +135,7 @@ func (p *parser) child(n *node, depth int) (wrong *patternError) {
 	}
 
 	m.value, wrong = p.value(depth + 1)
-	if n.kind == isObject {
+	if n.kind == kindObject {
 		n.object = append(n.object, m)
 	} else {
 		n.array = append(n.array, m.value)

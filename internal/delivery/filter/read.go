@@ -2,6 +2,7 @@ package filter
 
 import (
 	"bytes"
+	"iter"
 	"sync"
 	"unicode/utf8"
 
@@ -17,15 +18,17 @@ func (o *object) matchesJSON(value []byte) bool {
 	case len(value) > 0 && value[0] == '{':
 		return o.match(func(f *field) bool { return f.matchesJSON(lookUp(value, f.name)) })
 	case len(value) > 0 && value[0] == '[':
-		hasObject, matched := false, false
-		eachChild(value, func(_, element []byte) {
+		hasObject := false
+		for _, element := range children(value) {
 			if element[0] == '{' || element[0] == '[' {
+				if o.matchesJSON(element) {
+					return true
+				}
 				hasObject = true
-				matched = matched || o.matchesJSON(element)
 			}
-		})
+		}
 		if hasObject {
-			return matched
+			return false
 		}
 	}
 	return o.match((*field).matchesAbsence)
@@ -48,25 +51,21 @@ func (f *field) matchesLeaves(value []byte) (found, matched bool) {
 	case value[0] != '[':
 		return true, f.matchesLeaf(leafOf(value))
 	}
-	eachChild(value, func(_, element []byte) {
-		if !matched {
-			var one bool
-			one, matched = f.matchesLeaves(element)
-			found = found || one
+	for _, element := range children(value) {
+		one, matched := f.matchesLeaves(element)
+		if matched {
+			return true, true
 		}
-	})
-	return found, matched
+		found = found || one
+	}
+	return found, false
 }
 
 func leafOf(value jsontext.Value) leaf {
-	switch kind := value.Kind(); kind {
-	case isString:
-		return leaf{kind: isString, text: string(unquote(value))}
-	case isTrue, isFalse:
-		return leaf{kind: isBool, text: string(value)}
-	default:
-		return leaf{kind: kind, text: string(value)}
+	if value.Kind() == kindString {
+		return leaf{kind: kindString, text: string(unquote(value))}
 	}
+	return leaf{kind: value.Kind(), text: string(value)}
 }
 
 // unquote decodes a JSON string, replacing invalid UTF-8 with U+FFFD. The result may alias quoted.
@@ -80,33 +79,36 @@ func unquote(quoted []byte) []byte {
 
 // lookUp returns a field's value or nil; of duplicates, the last one, as in most JSON parsers.
 func lookUp(object []byte, name string) (found []byte) {
-	eachChild(object, func(quoted, value []byte) {
+	for quoted, value := range children(object) {
 		if string(unquote(quoted)) == name {
 			found = value
 		}
-	})
+	}
 	return found
 }
 
-func eachChild(container []byte, visit func(quotedName, value []byte)) {
-	d := decoders.Get().(*jsontext.Decoder)
-	defer decoders.Put(d)
-	d.Reset(bytes.NewBuffer(container), lenient)
+// children yields the members of an object with their quoted names, or the elements of an array.
+func children(container []byte) iter.Seq2[[]byte, []byte] {
+	return func(yield func(quotedName, value []byte) bool) {
+		d := decoders.Get().(*jsontext.Decoder)
+		defer decoders.Put(d)
+		d.Reset(bytes.NewBuffer(container), lenient)
 
-	// The decoder may overwrite its values, so next returns a slice of container.
-	next := func() []byte {
-		value, _ := d.ReadValue()
-		end := d.InputOffset()
-		return container[end-int64(len(value)) : end]
-	}
-
-	start, _ := d.ReadToken()
-	for d.PeekKind() != start.Kind()+2 { // '{'+2 == '}' and '['+2 == ']'
-		var name []byte
-		if start.Kind() == isObject {
-			name = next()
+		// The decoder may overwrite its values, so next returns a slice of container.
+		next := func() []byte {
+			value, _ := d.ReadValue()
+			end := d.InputOffset()
+			return container[end-int64(len(value)) : end]
 		}
-		visit(name, next())
+
+		start, _ := d.ReadToken()
+		for more := true; more && d.PeekKind() != start.Kind()+2; { // '{'+2 == '}' and '['+2 == ']'
+			var name []byte
+			if start.Kind() == kindObject {
+				name = next()
+			}
+			more = yield(name, next())
+		}
 	}
 }
 

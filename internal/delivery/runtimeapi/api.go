@@ -115,13 +115,13 @@ func (a *api) response(w http.ResponseWriter, r *http.Request) {
 func responseOf(r *http.Request, body []byte) queue.Invocation {
 	kind := r.Trailer.Get("Lambda-Runtime-Function-Error-Type")
 	if kind == "" {
-		return ok(body)
+		return success(body)
 	}
 	text, err := base64.StdEncoding.DecodeString(r.Trailer.Get("Lambda-Runtime-Function-Error-Body"))
 	if err != nil {
 		text = nil
 	}
-	return posted(kind, text)
+	return postedError(kind, text)
 }
 
 func (a *api) functionError(w http.ResponseWriter, r *http.Request) {
@@ -164,12 +164,12 @@ func readError(r *http.Request) (queue.Invocation, error) {
 	kind := r.Header.Get("Lambda-Runtime-Function-Error-Type")
 	body, err := readBody(r)
 	if errors.Is(err, errBodyTooLarge) {
-		return posted(kind, []byte("the function's error is too large to be shown")), nil
+		return postedError(kind, []byte("the function's error is too large to be shown")), nil
 	}
 	if err != nil {
 		return queue.Invocation{}, err
 	}
-	return posted(kind, body), nil
+	return postedError(kind, body), nil
 }
 
 var errBodyTooLarge = errors.New("the body is too large")

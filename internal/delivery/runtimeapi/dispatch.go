@@ -31,7 +31,7 @@ func (p *Pool) dispatch() {
 	case p.pause == nil:
 		p.grow()
 	case !slices.ContainsFunc(p.slots, func(inst *instance) bool { return inst != nil && inst.usable() }):
-		p.endWaiting(outcome{Invocation: paused(time.Until(p.pauseEnd))})
+		p.endWaiting(outcome{Invocation: keepsExiting(time.Until(p.pauseEnd))})
 	}
 }
 

@@ -116,7 +116,11 @@ func exitMessage(e supervisor.Exit) string {
 	case e.Err != nil:
 		return "Couldn't start the runtime: " + e.Err.Error()
 	case e.Signal != "":
-		return "Runtime exited with error: signal: " + unix.SignalNum(e.Signal).String()
+		text := e.Signal
+		if number := unix.SignalNum(e.Signal); number != 0 { // real-time signals have no name
+			text = number.String()
+		}
+		return "Runtime exited with error: signal: " + text
 	case e.Code == 0:
 		return "Runtime exited without providing a reason"
 	default:

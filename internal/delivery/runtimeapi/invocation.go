@@ -36,7 +36,7 @@ func tooLarge(size int) queue.Invocation {
 	}
 }
 
-func paused(left time.Duration) queue.Invocation {
+func keepsExiting(left time.Duration) queue.Invocation {
 	left = max(left, time.Millisecond)
 	return queue.Invocation{
 		Status:     http.StatusTooManyRequests,
@@ -62,9 +62,9 @@ func failure(kind, id, text string) queue.Invocation {
 // seconds rounds up to hundredths, so that a short limit is not shown as 0.
 func seconds(d time.Duration) float64 { return math.Ceil(d.Seconds()*100) / 100 }
 
-// posted returns the function error that a function has posted. The body's errorType takes precedence over kind, which
+// postedError returns a function error posted by the function. The body's errorType takes precedence over kind, which
 // comes from a header or trailer and may be "".
-func posted(kind string, body []byte) queue.Invocation {
+func postedError(kind string, body []byte) queue.Invocation {
 	var form struct {
 		Type string `json:"errorType"`
 	}
@@ -88,6 +88,6 @@ func posted(kind string, body []byte) queue.Invocation {
 // typeName matches class names, which are safe to log.
 var typeName = regexp.MustCompile(`^[A-Za-z_*][A-Za-z0-9_.:$/*<>-]*$`)
 
-func ok(payload []byte) queue.Invocation {
+func success(payload []byte) queue.Invocation {
 	return queue.Invocation{Status: http.StatusOK, Payload: payload}
 }

@@ -103,6 +103,7 @@ func TestExitWords(t *testing.T) {
 		{Exit{}, "exit status 0", "Runtime exited without providing a reason"},
 		{Exit{Code: 7}, "exit status 7", "Runtime exited with error: exit status 7"},
 		{Exit{Code: -1, Signal: "SIGTERM"}, "killed by SIGTERM", "Runtime exited with error: signal: terminated"},
+		{Exit{Code: -1, Signal: "signal 34"}, "killed by signal 34", "Runtime exited with error: signal: signal 34"},
 		{Exit{Code: -1, Err: os.ErrPermission}, "could not start: permission denied",
 			"Couldn't start the runtime: permission denied"},
 	} {

@@ -74,7 +74,7 @@ type instance struct {
 	initError *queue.Invocation
 	offer     chan *invocation
 	current   *invocation
-	limit     *time.Timer
+	timer     *time.Timer // nil unless armed
 	// proc is nil unless the process is running; pid stays after its exit.
 	proc process
 	pid  int
@@ -175,17 +175,17 @@ func (inst *instance) arm(d time.Duration, why asked) {
 	timer = time.AfterFunc(d, func() {
 		inst.pool.mu.Lock()
 		defer inst.pool.mu.Unlock()
-		if inst.limit == timer {
+		if inst.timer == timer {
 			inst.kill(why)
 		}
 	})
-	inst.limit = timer
+	inst.timer = timer
 }
 
 func (inst *instance) disarm() {
-	if inst.limit != nil {
-		inst.limit.Stop()
-		inst.limit = nil
+	if inst.timer != nil {
+		inst.timer.Stop()
+		inst.timer = nil
 	}
 }
 

@@ -20,7 +20,7 @@ const (
 	// A shared secret's size in bytes, from Standard Webhooks 1.0.0.
 	shortestSecret = 24
 	longestSecret  = 64
-	largestKept    = 64 << 10
+	largestKept    = 64 << 10 // content buffers beyond it are not reused
 )
 
 // CheckKey returns an error if the key is invalid. The error does not contain the key.

@@ -63,7 +63,7 @@ func (p *Pool[C]) takeNewest() (u unused[C], found bool) {
 func (p *Pool[C]) Put(conn C, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || p.Keep < 0 {
+	if p.closed || p.Keep <= 0 {
 		conn.Close()
 		return
 	}

@@ -23,7 +23,7 @@ type framing struct {
 
 type requestHead struct {
 	started                bool
-	folded, sized, encoded bool // folded is also true for lines beyond longestLine
+	folded, sized, encoded bool // folded is also true if the line of Content-Length does not fit into longestLine
 	length                 uint64
 }
 

@@ -195,7 +195,7 @@ func (l *listener) giveUpLongestIdle() (closing net.Conn, wait time.Duration) {
 
 	oldest := l.idle.Front()
 	if oldest == nil {
-		return nil, time.Hour
+		return nil, time.Hour // until a connection becomes idle or ends
 	}
 	if wait = grace - time.Since(oldest.Value.(*connection).since); wait > 0 {
 		return nil, wait

@@ -23,8 +23,7 @@ func TCP(address string, localOnly bool) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fmt.Errorf("%s: the port %w; stop the process that listens on it, or use another port (0 selects "+
-			"a free one)",
-			address, ErrInUse)
+			"a free one)", address, ErrInUse)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", address, err)
