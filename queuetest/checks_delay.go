@@ -108,8 +108,7 @@ func (e *checkRun) sendLater(q Queue, body string) {
 	}
 }
 
-// Several receivers wait for more messages than one call returns. Each message must be received, and once unless the
-// suite sets Repeats.
+// Each message must be received, and once unless the suite sets Repeats.
 func checkManyPolls(e *checkRun) {
 	const receivers, messages = 4, 60
 	q := e.standard()

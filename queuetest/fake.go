@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tendril/queue"
@@ -21,6 +22,7 @@ import (
 // All methods are safe for concurrent use.
 type Fake struct {
 	opts FakeOptions
+	open atomic.Int64 // receives in progress
 
 	mu       sync.Mutex
 	messages []*fakeMessage // in sending order; settled ones are removed lazily
@@ -30,7 +32,6 @@ type Fake struct {
 	fault    func(FakeCall) FakeFault
 	calls    map[FakeAction]int
 	log      []FakeCall
-	open     int // receives in progress
 	stale    int // number of stale visibility changes
 
 	// waiting has a channel for each long poll, oldest first; closing it wakes the poll. alarm wakes all polls at
@@ -93,20 +94,8 @@ func (f *Fake) Log() []FakeCall {
 	return slices.Clone(f.log)
 }
 
-func (f *Fake) addOpen(n int) int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	before := f.open
-	f.open += n
-	return before
-}
-
 // OpenReceives returns the number of receives in progress.
-func (f *Fake) OpenReceives() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.open
-}
+func (f *Fake) OpenReceives() int { return int(f.open.Load()) }
 
 // StaleChanges counts visibility changes with an outdated receipt handle or after the visibility timeout, except
 // of deleted messages. On a standard SQS queue, they could affect another consumer's receive.
@@ -203,7 +192,7 @@ func (f *Fake) beginCall(ctx context.Context, call FakeCall) (FakeFault, error) 
 	f.mu.Lock()
 	f.calls[call.Action]++
 	if call.Action != FakeReceive {
-		call.OpenReceives = f.open
+		call.OpenReceives = f.OpenReceives()
 	}
 
 	if f.opts.KeepLog {
@@ -292,9 +281,9 @@ func (f *Fake) send(out *queue.Outgoing) queue.Sent {
 // Receive returns visible messages, oldest first. With a fault that has Apply set, it hides them but returns only the
 // error.
 func (f *Fake) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error) {
-	others := f.addOpen(1)
-	defer f.addOpen(-1)
-	fault, err := f.beginCall(ctx, FakeCall{Action: FakeReceive, Entries: req.Max, OpenReceives: others})
+	others := f.open.Add(1) - 1
+	defer f.open.Add(-1)
+	fault, err := f.beginCall(ctx, FakeCall{Action: FakeReceive, Entries: req.Max, OpenReceives: int(others)})
 	if err != nil || (fault.Err != nil && !fault.Apply) {
 		return nil, cmp.Or(err, fault.Err)
 	}
