@@ -100,11 +100,11 @@ type attemptLog struct {
 	b             *Broker
 	mu            sync.Mutex
 	pending       []pendingAttempt
-	submitted     int // attempts in requests of the writer
+	inWriter      int
 	alarm         alarm
 	dropped       int
 	droppedLogged time.Time
-	latest        struct { // for reasonOf, because failures often repeat
+	latest        struct {
 		attempt Attempt
 		reason  string
 	}
@@ -127,7 +127,7 @@ func (l *attemptLog) reasonOf(a *Attempt) string {
 func (l *attemptLog) add(it pendingAttempt) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.pending)+l.submitted >= maxPendingAttempts {
+	if len(l.pending)+l.inWriter >= maxPendingAttempts {
 		l.countDropped(1)
 		return
 	}
@@ -155,7 +155,7 @@ func (l *attemptLog) submit() {
 	}
 
 	if l.b.writer.submit(&attemptStore{log: l, items: l.pending}, needsSpace, nil) == nil {
-		l.submitted += len(l.pending)
+		l.inWriter += len(l.pending)
 	} else {
 		l.countDropped(len(l.pending))
 	}
@@ -174,10 +174,10 @@ func (l *attemptLog) countDropped(n int) {
 func (l *attemptLog) flushAndWait(ctx context.Context) {
 	l.mu.Lock()
 	l.submit()
-	unfinished := l.submitted
+	unfinished := l.inWriter
 	l.mu.Unlock()
 	if unfinished > 0 {
-		// Ignore the error: it only means that recent attempts may be missing from the read that follows.
+		// On an error, the read that follows may miss recent attempts.
 		_ = l.b.writer.doUntil(ctx, &change{run: func(*tx) {}}, needsNothing)
 	}
 }
@@ -191,7 +191,7 @@ func (s *attemptStore) onCommit(err error) error {
 	l := s.log
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.submitted -= len(s.items)
+	l.inWriter -= len(s.items)
 	if err != nil {
 		l.countDropped(len(s.items))
 	}
@@ -269,7 +269,7 @@ func (t *tx) writeInAnyQueue(it *pendingAttempt) {
 	}
 	if !m.moved && !m.received {
 		if it.originalQueue == nil {
-			return // a delete would leave the attempts, as there is no receipt to write
+			return // a delete would leave the attempts
 		}
 		t.writeReceipt(it)
 	}

@@ -490,8 +490,8 @@ func TestAttemptsAreLostWhenTheyCannotBeWritten(t *testing.T) {
 			if len(got) == 0 || got[len(got)-1] != "kept" {
 				t.Errorf("attempts %q", got)
 			}
-			if b.attempts.submitted != 0 {
-				t.Errorf("%d attempts wait", b.attempts.submitted)
+			if b.attempts.inWriter != 0 {
+				t.Errorf("%d attempts wait", b.attempts.inWriter)
 			}
 			take(t, q, 10)
 			checkAttempts(t, b)
@@ -516,7 +516,7 @@ func TestAttemptsBeyondTheLimitAreDropped(t *testing.T) {
 		b.RecordAttempt("work", m.ID, a)
 	}
 	b.attempts.mu.Lock()
-	waiting, dropped := len(b.attempts.pending)+b.attempts.submitted, b.attempts.dropped
+	waiting, dropped := len(b.attempts.pending)+b.attempts.inWriter, b.attempts.dropped
 	b.attempts.mu.Unlock()
 	close(hold)
 	if err := <-held; err != nil {

@@ -98,8 +98,7 @@ func (q *liveQueue) publishSettings(attributes map[string]string, old *settings,
 	}
 }
 
-// restartRetention applies a changed retention period: it removes expired messages, and makes others deliverable that
-// were skipped as expired. The caller must hold the lock.
+// restartRetention also makes messages deliverable that had expired before. The caller must hold the lock.
 func (q *liveQueue) restartRetention() {
 	q.index.cutoff = 0
 	q.index.resetWindow()
@@ -165,9 +164,13 @@ func (b *Broker) Tags(name string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	return q.tags(), nil
+}
+
+func (q *liveQueue) tags() map[string]string {
 	tags := map[string]string{}
 	maps.Copy(tags, q.description().tags)
-	return tags, nil
+	return tags
 }
 
 // SetTags adds or replaces the tags in add and removes the keys in remove. A queue has at most 50 tags. A key has 1
@@ -175,10 +178,7 @@ func (b *Broker) Tags(name string) (map[string]string, error) {
 // Otherwise SetTags returns InvalidParameterValue.
 func (b *Broker) SetTags(ctx context.Context, name string, add map[string]string, remove []string) error {
 	return b.administer(ctx, name, func(q *liveQueue) error {
-		tags, err := b.Tags(name)
-		if err != nil {
-			return err
-		}
+		tags := q.tags()
 		maps.Copy(tags, add)
 		for _, key := range remove {
 			delete(tags, key)

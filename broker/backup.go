@@ -170,7 +170,6 @@ func verifyCopy(path, script string) (queues []StoredQueue, err error) {
 	return queues, errors.Join(err, c.close())
 }
 
-// openDatabase opens a database that another process may use, without upgrading it.
 func openDatabase(path string) (*conn, error) {
 	if err := datadir.CheckFile(path); err != nil {
 		return nil, err

@@ -131,7 +131,7 @@ func (q *liveQueue) storedMessage(r *record) (Stored, bool) {
 		return s, false
 	}
 
-	now := q.broker.clock.now()
+	now := q.now()
 	if m := q.index.held[r.key]; m != nil && !m.claimed {
 		s.ReceiveCount = int(m.received())
 		s.FirstReceivedAt = date(m.first)
@@ -160,11 +160,8 @@ func timeOf(at, now int64) time.Time {
 
 // Message returns a stored message. If it is missing, the error has the code [queue.CodeResourceNotFound].
 func (b *Broker) Message(ctx context.Context, name, id string) (Stored, error) {
-	q, err := b.live(name)
+	q, err := b.Queue(name).live(ctx, 0)
 	if err != nil {
-		return Stored{}, err
-	}
-	if err := ctx.Err(); err != nil {
 		return Stored{}, err
 	}
 

@@ -33,8 +33,7 @@ func openConn(path, vfs string) (*conn, error) {
 	return &conn{raw: raw, stmts: map[string]driver.Stmt{}}, nil
 }
 
-// close closes the statements first, because open ones keep the connection open. SQLite removes its write-ahead log
-// only when the last connection closes.
+// close closes the statements first, because open ones keep the connection open.
 func (c *conn) close() error {
 	var errs []error
 	for _, s := range c.stmts {

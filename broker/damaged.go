@@ -12,7 +12,7 @@ func (q *liveQueue) withhold(r *record) {
 	}
 
 	m := q.index.held[r.key]
-	isDelayed := q.broker.clock.reading(r.due) > q.broker.clock.now()
+	isDelayed := q.broker.clock.reading(r.due) > q.now()
 	if m == nil && isDelayed {
 		return
 	}
@@ -33,7 +33,7 @@ func (q *liveQueue) withhold(r *record) {
 	q.index.order.forget(m)
 	q.wakeAfterRemoval(1)
 	q.broker.log.Error("damaged message found, it is not delivered", "queue", q.name,
-		"message_id", q.broker.seal.messageID(new(block), m.origin),
+		"message_id", q.broker.messageID(m.origin),
 		"hint", "inspect it with 'tendril message show ID', send it again, and delete it; see docs/backup.md")
 }
 
@@ -62,9 +62,6 @@ func (q *liveQueue) withholdDamaged(messages []*message) (intact []*message, err
 	})
 	if err != nil {
 		return nil, err
-	}
-	if len(damaged) == 0 {
-		return messages, nil
 	}
 
 	var rejected []*message

@@ -15,8 +15,6 @@ type transfer struct {
 	cause Cause // CauseDeadLettered or CauseMoved
 }
 
-func (t *transfer) isDeadLettering() bool { return t.cause == CauseDeadLettered }
-
 func (t *transfer) movedItems() []*transferItem {
 	return slices.DeleteFunc(slices.Clone(t.items), func(it *transferItem) bool { return !it.moved })
 }
@@ -26,7 +24,7 @@ func (t *transfer) departed() int { return len(t.movedItems()) }
 type transferItem struct {
 	m      *message // marked as leaving
 	to     *liveQueue
-	entry  int  // index in the request
+	entry  int
 	toDead bool // to is a dead-letter queue
 	record record
 	due    int64 // before the move
@@ -51,7 +49,7 @@ func (t *transfer) move(x *tx, it *transferItem, old *record) {
 	t.fillRecord(it, old, target)
 	x.copyRow(it.m.key, &it.record)
 	dead := int64(0)
-	if t.isDeadLettering() {
+	if t.cause == CauseDeadLettered {
 		dead = it.record.dead
 	}
 	x.moveAttempts(it.m.key, it.record.key, dead)
@@ -76,12 +74,12 @@ func (t *transfer) fillRecord(it *transferItem, old *record, to *counters) {
 	}
 
 	now := stamp()
-	if !t.isDeadLettering() || it.to.index.fifo {
+	if t.cause == CauseMoved || it.to.index.fifo {
 		r.sent = now
 	}
 
 	switch {
-	case t.isDeadLettering():
+	case t.cause == CauseDeadLettered:
 		r.dead = now
 		r.source = t.from.arn
 	case !it.toDead:
@@ -101,7 +99,7 @@ func (t *transfer) onCommit(err error) error {
 	t.publish(err)
 	var removed []Removal
 	for _, it := range t.movedItems() {
-		id := t.from.broker.seal.messageID(new(block), it.record.origin)
+		id := t.from.broker.messageID(it.record.origin)
 		removed = append(removed, Removal{Queue: t.from.name, ID: id, Cause: t.cause, To: it.to.name,
 			Receives: int(it.record.received)})
 	}
@@ -109,7 +107,7 @@ func (t *transfer) onCommit(err error) error {
 	return err
 }
 
-// publish updates memory. Messages that were not moved become available again.
+// publish makes messages that were not moved available again.
 func (t *transfer) publish(err error) {
 	q := t.from
 	q.broker.queues.moving.Lock()
@@ -224,7 +222,7 @@ func (q *liveQueue) reportDeadLettered(t *transfer) {
 	}
 	ids := make([]string, len(moved))
 	for i, it := range moved {
-		ids[i] = q.broker.seal.messageID(new(block), it.record.origin)
+		ids[i] = q.broker.messageID(it.record.origin)
 	}
 	q.broker.events.DeadLettered(q.name, moved[0].to.name, ids)
 }

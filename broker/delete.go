@@ -133,8 +133,8 @@ func entryErrors(errs []error) []error {
 
 func sameError(err error, n int) []error { return slices.Repeat([]error{err}, max(1, n)) }
 
-// DeleteMessages removes messages by ID for an operator and returns their number. It skips messages that are missing
-// or being removed. The ledger counts them as purged.
+// DeleteMessages removes messages by ID and returns their number. It skips messages that are missing or being
+// removed. The ledger counts them as purged.
 func (b *Broker) DeleteMessages(ctx context.Context, name string, ids []string) (int, error) {
 	q, err := b.live(name)
 	if err != nil {
@@ -157,21 +157,21 @@ func (q *liveQueue) removeReserved(ctx context.Context, reserved []*message) (in
 }
 
 type removal struct {
-	ctx      context.Context
-	q        *liveQueue
-	messages []*message // marked as leaving
-	cause    Cause
-	counted  int     // excludes messages that were already gone
-	dues     []int64 // of messages that were not in memory
-	removed  []Removal
-	work     block
+	ctx        context.Context
+	q          *liveQueue
+	messages   []*message // marked as leaving
+	cause      Cause
+	counted    int // excludes messages that were already gone
+	storedDues []int64
+	removed    []Removal
+	work       block
 }
 
 func (r *removal) departed() int { return r.counted }
 
 func (r *removal) apply(t *tx) {
 	r.counted = 0
-	r.dues = nil
+	r.storedDues = nil
 	r.removed = nil
 	if t.gone(r.q) {
 		return
@@ -193,7 +193,7 @@ func (r *removal) removeStored(t *tx, key int64) {
 	if row == nil {
 		return
 	}
-	r.dues = append(r.dues, row.due)
+	r.storedDues = append(r.storedDues, row.due)
 	r.record(row.originKey(), int(row.received))
 	t.remove(key, true)
 	r.counted++
@@ -236,7 +236,7 @@ func (b *Broker) report(ctx context.Context, removed []Removal) {
 	}
 }
 
-// publish updates memory. After an error, the messages become available again.
+// After an error, publish makes the messages available again.
 func (r *removal) publish(err error) {
 	q := r.q
 	q.mu.Lock()
@@ -247,7 +247,7 @@ func (r *removal) publish(err error) {
 
 	if err == nil {
 		*r.cause.counter(&q.index.counters) += int64(r.counted)
-		for _, due := range r.dues {
+		for _, due := range r.storedDues {
 			q.index.delays.sub(due)
 		}
 	}

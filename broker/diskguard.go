@@ -32,7 +32,7 @@ const (
 	// Space is low below maxReserve bytes or, on a small disk, below a sixteenth of it. The reserve file takes at most
 	// an eighth of the disk.
 	maxReserve   = 64 << 20
-	reserveUnit  = 1 << 20 // of the reserve file's size
+	reserveUnit  = 1 << 20
 	measureEvery = 250 * time.Millisecond
 	watchEvery   = 5 * time.Second
 )

@@ -16,9 +16,9 @@ type fifoOrder struct {
 	ready   indexed[*group]
 	waiting indexed[*group]
 	fresh   int
-	newest  int64 // largest key added
-	given   int64 // number of takes from a group
-	partial bool  // some messages dropped by a reset may not have been reread
+	newest  int64 // key
+	takes   int64
+	partial bool // some messages dropped by a reset may not have been reread
 }
 
 type group struct {
@@ -31,7 +31,7 @@ type group struct {
 	// The group's turn comes after groups whose first message has a key up to behind; given breaks ties. Before the
 	// first take, given is 0 and the key of the first message applies.
 	behind, given int64
-	lastGiven     int64 // fifoOrder.given at the latest take; 0 once the next turn is known
+	lastGiven     int64 // fifoOrder.takes after the latest take; 0 once the next turn is known
 }
 
 func (g *group) turnBefore(other *group) bool {
@@ -217,8 +217,8 @@ func (f *fifoOrder) takeFrom(g *group, t takeRequest, taken []*message) []*messa
 	}
 
 	if len(taken) > before {
-		f.given++
-		g.lastGiven = f.given
+		f.takes++
+		g.lastGiven = f.takes
 	}
 	return taken
 }

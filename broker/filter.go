@@ -9,7 +9,7 @@ import (
 	"tendril/queue"
 )
 
-// Filter selects the stored messages that meet all its conditions. The zero value selects all messages.
+// Filter is an alias of [queue.Selection].
 type Filter = queue.Selection
 
 func lastMatch(through, number, high int64) int64 {
@@ -96,6 +96,8 @@ func (c *condition) admits(r *record) bool {
 	})
 }
 
+const rowsPerMatch = 10
+
 // scanMatching returns up to limit matching rows among at most the next browseChunk. last is the last key
 // examined, or 0 at the end of the range.
 func (c *conn) scanMatching(columns recordColumns, after, high int64, sel condition, limit int) (rows []*record, last int64,
@@ -108,8 +110,8 @@ func (c *conn) scanMatching(columns recordColumns, after, high int64, sel condit
 		return rows, rows[len(rows)-1].key, nil
 	}
 
-	// A SELECT of few matches could examine the whole queue, so examine at most ten rows per wanted match.
-	n, last, err := c.countChunk(after, high, sel, min(browseChunk, 10*limit))
+	// A SELECT of few matches could examine the whole queue.
+	n, last, err := c.countChunk(after, high, sel, min(browseChunk, rowsPerMatch*limit))
 	if err != nil || n == 0 {
 		return nil, last, err
 	}
@@ -132,7 +134,7 @@ func (c *conn) selectMatching(columns recordColumns, after, high int64, sel cond
 	return c.records(columns, keys+sel.text+` ORDER BY id LIMIT ?`, args...)
 }
 
-// countChunk counts the matches among the next rows keys. last is the last of these keys, or 0 at the end of the range.
+// countChunk counts the matches among the next rows. last is as in scanMatching.
 func (c *conn) countChunk(after, high int64, sel condition, rows int) (n, last int64, err error) {
 	keys, keyArgs := sel.keyClause(after, high, rows)
 	args := slices.Concat(sel.args, keyArgs, []any{int64(rows)})

@@ -74,6 +74,8 @@ func (s seal) messageID(work *block, origin int64) string {
 	return uuid.UUID(*work).String()
 }
 
+func (b *Broker) messageID(origin int64) string { return b.seal.messageID(new(block), origin) }
+
 func (s seal) origin(id string) (int64, bool) {
 	raw, err := uuid.Parse(id)
 	if err != nil {
@@ -86,11 +88,11 @@ func (s seal) origin(id string) (int64, bool) {
 	return origin, s.messageID(work, origin) == strings.ToLower(id)
 }
 
-// receipt is a decoded receipt handle. Its key contains the queue's number, so other queues reject the handle.
+// receipt is a decoded receipt handle.
 type receipt struct {
 	key    int64
 	serial uint32 // number of the receive, counted or not
-	epoch  uint32 // incremented each time the store is opened
+	epoch  uint32
 }
 
 const (

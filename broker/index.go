@@ -229,7 +229,7 @@ type window struct {
 	generation    int // incremented by each reset, to discard earlier fills
 	filling       *fill
 	stale         bool // set by a reset: receives wait for the next fill
-	counted       int  // fresh messages counted in memory.fresh
+	counted       int  // in memory.fresh
 }
 
 func (w *window) behind() bool { return w.cursor < w.tail || w.behindDelays() }
@@ -371,7 +371,7 @@ type fill struct {
 	limit      int
 	delayed    bool // include delayed messages (FIFO only)
 
-	without []string // IDs of noisy tenants to skip, or nil
+	without []string // noisy tenants to skip
 
 	due           bool
 	dueAt, dueKey int64

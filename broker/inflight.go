@@ -89,7 +89,7 @@ func (k *receiveMarks) open(dir string, epoch uint32) (left []mark, err error) {
 	return left, err
 }
 
-// put replaces the message's mark, unless no slot is free. The caller must hold the queue's lock.
+// put replaces the message's mark, unless no slot is free. The caller must hold the lock.
 func (k *receiveMarks) put(m *message) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"tendril/queue"
 )
 
-// Ledger counts what happened to the messages of a queue.
+// Ledger is an alias of [queue.Ledger].
 type Ledger = queue.Ledger
 
 // counters are a queue's positions and the stored part of its ledger, Sent to Purged. All messages up to floor are

@@ -14,10 +14,9 @@ const (
 	tidyRows     = 2_000
 	tidyRowsBusy = 500 // 5,000 deduplication IDs per second
 	// Free pages kept in the file: more while the writer is busy, because large bodies soon need them again.
-	slackPages     = 512
-	slackPagesBusy = 4_096
-	// Pages that a step removes from the file.
-	vacuumPages     = 512
+	slackPages      = 512
+	slackPagesBusy  = 4_096
+	vacuumPages     = 512 // per step
 	vacuumPagesBusy = 128
 )
 
@@ -26,14 +25,14 @@ type maintenance struct {
 	b *Broker
 
 	timer      *time.Timer
-	armed      bool // the timer runs
+	armed      bool
 	lastCommit time.Time
 	vacuumed   bool // since the last checkpoint
 
 	commits        int
 	logPages       int64 // usual log length that triggers a checkpoint, in pages
 	nextCheckpoint int64 // log length that triggers the next checkpoint, in pages
-	lastPages      int64 // log length at the latest check
+	lastPages      int64
 }
 
 func newMaintenance(b *Broker) *maintenance {
@@ -149,7 +148,6 @@ func (m *maintenance) vacuum(s *store, busy bool) (more bool, err error) {
 	return false, nil
 }
 
-// removeExpired removes up to rows expired deduplication IDs and, after the last one, expired names of deleted queues.
 func (m *maintenance) removeExpired(c *conn, rows int64) (more bool, err error) {
 	now := m.b.clock.nowRoundedUp()
 	n, err := c.exec(`DELETE FROM dedup WHERE (queue, dedup_id, group_id) IN
@@ -172,7 +170,7 @@ func (m *maintenance) untilDedupExpires(c *conn) (time.Duration, error) {
 
 const checkpointEvery = 16 // commits
 
-// afterCommit checkpoints the log once it is long. At twice that length, it also blocks reads so that the log can restart.
+// afterCommit checkpoints a long log. At twice that length, it also blocks reads so that the log can restart.
 func (m *maintenance) afterCommit() error {
 	m.lastCommit = time.Now()
 	if !m.armed {

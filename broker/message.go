@@ -15,7 +15,7 @@ type message struct {
 	content *record
 	group   *group  // nil on a standard queue
 	tenant  *tenant // nil on a FIFO queue, and for a message without a tenant
-	size    int32   // attributes and body in bytes
+	size    int32
 
 	arrived    int32 // receive count on arrival in this queue
 	count      int32
@@ -65,7 +65,7 @@ func (m *message) isLatest(of receipt) bool {
 	return of.epoch > m.epoch
 }
 
-// eligible reports whether the message can be delivered once it is visible.
+// An eligible message can be delivered once it is visible.
 func (m *message) eligible() bool { return !m.gone && !m.leaving && !m.damaged }
 
 type ring struct {

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	bulkRows     = 200 // messages moved or deleted per transaction
+	bulkRows     = 200 // per transaction
 	moveInterval = 100 * time.Millisecond
 	moveRetry    = time.Second
 )
@@ -202,8 +202,7 @@ type moveStep struct {
 }
 
 func (s *moveStep) apply(x *tx) {
-	running := x.integer(`SELECT count(*) FROM moves WHERE id = ? AND status = ?`, s.task.id, string(MoveRunning))
-	s.ended = running == 0
+	s.ended = x.integer(`SELECT count(*) FROM moves WHERE id = ? AND status = ?`, s.task.id, string(MoveRunning)) == 0
 	if s.ended {
 		return
 	}

@@ -120,6 +120,8 @@ func newLiveQueue(b *Broker, number int64, name string, d description) *liveQueu
 	return q
 }
 
+func (q *liveQueue) now() int64 { return q.broker.clock.now() }
+
 func (q *liveQueue) description() *description { return q.current.Load() }
 
 func (q *liveQueue) settings() *settings { return &q.current.Load().set }
@@ -166,7 +168,7 @@ func (q *liveQueue) expire() {
 		return
 	}
 
-	now := q.broker.clock.now()
+	now := q.now()
 	for m := q.index.inFlight.first(); m != nil && m.until <= now; m = q.index.inFlight.first() {
 		q.index.endFlight(m)
 		q.waiters.wake(1)
@@ -193,7 +195,7 @@ func (q *liveQueue) setAlarm() {
 		}
 	}
 	if at != 0 {
-		q.alarm.set(at, time.Duration(at-q.broker.clock.now()))
+		q.alarm.set(at, time.Duration(at-q.now()))
 	}
 }
 
@@ -235,7 +237,7 @@ func (q *liveQueue) wakeAfterRemoval(n int) {
 	if q.index.fifo {
 		n = queue.MaxBatch
 	}
-	if q.index.order.deliverable(q.broker.clock.now()) || q.index.window.behind() {
+	if q.index.order.deliverable(q.now()) || q.index.window.behind() {
 		q.waiters.wake(n)
 	}
 }

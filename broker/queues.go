@@ -24,7 +24,7 @@ type catalog struct {
 
 	// moving makes moves and deletions of queues atomic for TotalLedger.
 	moving  sync.Mutex
-	deleted *liveQueue // number 0; only its counters are used
+	deleted *liveQueue // only its counters are used
 
 	mu        sync.RWMutex // taken after a queue's lock, never before
 	byName    map[string]*liveQueue
@@ -108,7 +108,7 @@ func (b *Broker) administer(ctx context.Context, name string, f func(q *liveQueu
 }
 
 func (b *Broker) byARN(arn string) *liveQueue {
-	name, ok := b.opts.nameOf(arn)
+	name, ok := strings.CutPrefix(arn, b.opts.arn(""))
 	if !ok {
 		return nil
 	}
@@ -287,7 +287,7 @@ func (t *tx) deleteQueue(q, deleted *liveQueue, now int64) {
 const toGarbage = `INSERT OR REPLACE INTO garbage (low, high) VALUES (?, ?)`
 
 // PurgeQueue deletes all messages of a queue, including delayed and in-flight ones, and returns their number.
-// Their rows are removed later. Within 60 seconds after another purge, the error is PurgeQueueInProgress.
+// Within 60 seconds after another purge, the error is PurgeQueueInProgress.
 func (b *Broker) PurgeQueue(ctx context.Context, name string) (n int, err error) {
 	err = b.administer(ctx, name, func(q *liveQueue) error {
 		now := stamp()

@@ -9,13 +9,12 @@ import (
 	"tendril/queue"
 )
 
-// ReasonGroup is a group of messages in a queue that last failed for the same reason.
+// ReasonGroup is an alias of [queue.ReasonGroup].
 type ReasonGroup = queue.ReasonGroup
 
 const maxReasons = 1000
 
 // DeadLetterReasons groups a queue's messages by the reason of their last failure: up to 1,000 groups, largest first.
-// It is fast for any number of messages.
 func (b *Broker) DeadLetterReasons(ctx context.Context, name string) ([]ReasonGroup, error) {
 	q, err := b.live(name)
 	if err != nil {

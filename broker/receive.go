@@ -29,7 +29,9 @@ func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.
 			if out, err := r.deliverResult(); len(out) > 0 || err != nil {
 				return out, err
 			}
-			r.keepRoom(0)
+			if r.req.Room != nil {
+				r.req.Room.Keep(0)
+			}
 			continue
 		}
 		if again, err := r.wait(ctx); !again {
@@ -54,9 +56,6 @@ func (r *receive) deliverResult() ([]queue.Message, error) {
 		if err := r.q.deadLetter(r.result.usedUp); err != nil && len(r.result.messages) == 0 {
 			return nil, err
 		}
-	}
-	if len(r.result.messages) == 0 {
-		return nil, nil
 	}
 	return r.deliver(r.result.messages)
 }
@@ -123,7 +122,7 @@ type receivedMessage struct {
 	m       *message
 	receipt receipt
 	count   int32
-	arrived int32 // receive count on arrival in this queue
+	arrived int32
 	first   int64
 	content *record
 }
@@ -172,14 +171,8 @@ func (r *receive) pollWithinRoom(ctx context.Context) error {
 	for _, g := range r.result.messages {
 		bytes += int64(g.m.size)
 	}
-	r.keepRoom(bytes)
+	r.req.Room.Keep(bytes)
 	return err
-}
-
-func (r *receive) keepRoom(bytes int64) {
-	if r.req.Room != nil {
-		r.req.Room.Keep(bytes)
-	}
 }
 
 func (r *receive) poll() error {
@@ -204,7 +197,7 @@ func (r *receive) poll() error {
 	q.fillIfLow()
 	switch {
 	case len(r.result.messages) > 0:
-		q.repeats.remember(r.req.AttemptID, r.result.messages, q.broker.clock.now())
+		q.repeats.remember(r.req.AttemptID, r.result.messages, q.now())
 		q.setAlarm()
 	case r.result.usedUp == nil:
 		r.result.filling = q.index.window.filling
@@ -215,7 +208,7 @@ func (r *receive) poll() error {
 	return nil
 }
 
-// The caller must hold the queue's lock.
+// The caller must hold the lock.
 func (r *receive) take() error {
 	q := r.q
 	most := q.broker.memory.limits.inFlight
@@ -228,7 +221,7 @@ func (r *receive) take() error {
 			"Too many messages in flight: %d. Delete some, or wait until their visibility timeout expires.", most)
 	}
 
-	now := q.broker.clock.now()
+	now := q.now()
 	wall := stamp()
 	request := takeRequest{
 		limit: limit, now: now, preferReceived: len(q.index.held) >= most, complete: !q.index.window.behind(),
@@ -273,7 +266,7 @@ func (r *receive) decide(m *message, wall int64) decision {
 	return deliverIt
 }
 
-// The caller must hold the queue's lock.
+// The caller must hold the lock.
 func (r *receive) markReceived(m *message, now, wall int64) receivedMessage {
 	q := r.q
 	m.count++

@@ -48,7 +48,7 @@ func (q *liveQueue) storeReceives() {
 		return
 	}
 	u := &q.receives
-	if err := q.submitReceives(q.broker.clock.now() - int64(storeAfter)); err != nil {
+	if err := q.submitReceives(q.now() - int64(storeAfter)); err != nil {
 		u.alarm.setUnlessSet(storeAgainAfter)
 	} else if len(u.messages) > 0 {
 		u.alarm.setUnlessSet(storeAfter)
@@ -104,7 +104,7 @@ type receiptRow [7]int64
 
 const receiptColumns = ` (id, count, first, received_at, until, epoch, unread) VALUES (?,?,?,?,?,?,?)`
 
-// The caller must hold the queue's lock.
+// The caller must hold the lock.
 func (m *message) receiptRow(c clock) receiptRow {
 	until := int64(0)
 	if m.inFlight {
@@ -141,7 +141,7 @@ func (s *receiptStore) onCommit(err error) error {
 	return nil
 }
 
-// The caller must hold the queue's lock.
+// The caller must hold the lock.
 func (s *receiptStore) giveBack() {
 	for _, m := range s.messages {
 		if !m.dirty && s.q.index.held[m.key] == m {
@@ -161,7 +161,7 @@ func (s *receiptStore) apply(t *tx) {
 }
 
 func (q *liveQueue) loadReceives(c *conn) error {
-	now := q.broker.clock.now()
+	now := q.now()
 	return c.query(func(row row) {
 		m := q.index.newMessage(&record{key: row.int(0), sent: row.int(1), origin: row.int(2), received: row.int(3),
 			group: row.text(8), size: row.int(11)})

@@ -143,13 +143,12 @@ var (
 	scanColumns    = fixedColumns + recordColumns(scannedContent)
 )
 
-func (c *conn) records(columns recordColumns, condition string, args ...any) (rows []*record, err error) {
-	err = c.eachRecord(func(r *record) { rows = append(rows, r) }, columns, condition, args...)
+func (c *conn) records(columns recordColumns, where string, args ...any) (rows []*record, err error) {
+	err = c.eachRecord(func(r *record) { rows = append(rows, r) }, columns, where, args...)
 	return rows, err
 }
 
-// eachRecord calls f for the messages that meet an SQL condition, which may be followed by ORDER BY and LIMIT.
-func (c *conn) eachRecord(f func(*record), columns recordColumns, condition string, args ...any) error {
+func (c *conn) eachRecord(f func(*record), columns recordColumns, where string, args ...any) error {
 	return c.query(func(row row) {
 		r := &record{
 			key: row.int(0), sent: row.int(1), sum: row.int(2), size: row.int(3), due: row.int(4),
@@ -161,7 +160,7 @@ func (c *conn) eachRecord(f func(*record), columns recordColumns, condition stri
 			r.history = row.text(15)
 		}
 		f(r)
-	}, `SELECT `+string(columns)+` FROM messages WHERE `+condition, args...)
+	}, `SELECT `+string(columns)+` FROM messages WHERE `+where, args...)
 }
 
 func (c *conn) scan(low, high int64, delayed bool, limit int) ([]*record, error) {
@@ -178,7 +177,7 @@ func (c *conn) scanWithout(low, high int64, tenants []string, limit int) ([]*rec
 		low, high, string(rawJSON(tenants)), int64(limit))
 }
 
-// scanPlain is faster than scan. ok is false if the range has messages with more than a body and attributes.
+// ok is false if the range has messages with more than a body and attributes.
 func (c *conn) scanPlain(low, high int64, limit int) (rows []*record, ok bool, err error) {
 	ok = true
 	err = c.query(func(row row) {

@@ -78,7 +78,7 @@ func errNoMessage(name, id string) error {
 
 // The caller must hold the lock.
 func (q *liveQueue) postpone(m *message, delay time.Duration) error {
-	now := q.broker.clock.now()
+	now := q.now()
 	switch {
 	case m.inFlight && now-m.receivedAt+int64(delay) >= int64(queue.MaxVisibility):
 		return errBeyondLimit(delay)

@@ -81,7 +81,7 @@ func (r *receive) undo(list []receivedMessage) {
 	for _, g := range list {
 		if m := g.m; int(m.count) == int(g.receipt.serial) && !m.leaving && !m.gone {
 			q.uncount(m)
-			q.changeVisibility(m, q.broker.clock.now(), 0)
+			q.changeVisibility(m, q.now(), 0)
 		}
 	}
 }
@@ -108,7 +108,7 @@ type repeatable struct {
 // The caller must hold the lock.
 func (r *receive) repeat() []receivedMessage {
 	q := r.q
-	id, now := r.req.AttemptID, q.broker.clock.now()
+	id, now := r.req.AttemptID, q.now()
 	a := q.repeats[id]
 	if id == "" || a == nil || a.expires <= now {
 		return nil

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	sweepRows = 500   // expired messages per query
+	sweepRows = 500
 	sweepWalk = 5_000 // messages examined by findInOrder
 )
 
@@ -171,7 +171,7 @@ func (s *sweep) reserveRows() {
 	s.rows = reserved
 }
 
-// The caller must hold the queue's lock.
+// The caller must hold the lock.
 func (s *sweep) release() {
 	for _, r := range s.rows {
 		if r.m != nil {
@@ -194,7 +194,7 @@ func (s *sweep) onCommit(err error) error {
 		if r.m != nil {
 			receives = int(r.m.received())
 		}
-		id := q.broker.seal.messageID(new(block), cmp.Or(r.origin, r.key))
+		id := q.broker.messageID(cmp.Or(r.origin, r.key))
 		removed = append(removed, Removal{Queue: q.name, ID: id, Cause: CauseExpired, Receives: receives})
 	}
 	q.broker.report(context.Background(), removed)

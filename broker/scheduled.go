@@ -57,7 +57,7 @@ func (s *settings) checkNotBefore(at time.Time, text string) (int64, error) {
 	return max(1, at.UnixMilli()), nil
 }
 
-// Delays beyond the SQS maximum are rounded to longGrid milliseconds, which limits the due times in memory.
+// Delays beyond the SQS maximum are rounded up to longGrid milliseconds.
 const longGrid = 1000
 
 // visibleAt converts to Unix milliseconds on the broker's clock, whose reading is now. If that clock agrees with the

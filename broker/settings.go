@@ -225,7 +225,7 @@ type redrivePolicy struct {
 	max    int32 // receive count, 1 to 1000
 }
 
-// allowPolicy is a RedriveAllowPolicy: the queues that may use this one as their dead-letter queue.
+// allowPolicy is a RedriveAllowPolicy.
 type allowPolicy struct {
 	all     bool
 	sources []string // ARNs, unless all is true
@@ -373,8 +373,4 @@ func (o *Options) localizePolicies(attributes map[string]string) {
 		return
 	}
 	attributes["RedrivePolicy"] = strings.Replace(attributes["RedrivePolicy"], policy.target, o.localARN(policy.target), 1)
-}
-
-func (o *Options) nameOf(arn string) (string, bool) {
-	return strings.CutPrefix(arn, o.arn(""))
 }

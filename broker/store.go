@@ -152,7 +152,7 @@ const (
 type store struct {
 	write  *conn
 	reads  chan *conn
-	open   int  // number of read connections
+	open   int
 	full   bool // PRAGMA synchronous is FULL
 	closed bool
 }
@@ -306,7 +306,7 @@ func connect(path, vfs, pragmas string) (*conn, error) {
 	return c, nil
 }
 
-// createTables also upgrades a database of format 5. It rejects unknown formats.
+// createTables also upgrades a database of format 5.
 func (s *store) createTables(dir string) error {
 	version, err := s.write.integer(`PRAGMA user_version`)
 	tables := schema

@@ -41,7 +41,7 @@ func (q *liveQueue) change(c *queue.VisibilityChange, r receipt, m *message) (ma
 			"Must be between 0 and 43200, if provided.")
 	}
 
-	now := q.broker.clock.now()
+	now := q.now()
 	switch {
 	case m == nil && q.index.mayExist(r):
 		return true, nil

@@ -193,8 +193,6 @@ func (w *writer) gather() {
 	}
 }
 
-// If the disk is full, commit refuses requests that need space and retries the others. After any other failure, it
-// reopens the file.
 func (w *writer) commit(group []pendingRequest) {
 	group = w.refuseIfLow(group)
 	if len(group) == 0 {

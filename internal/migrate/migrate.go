@@ -313,7 +313,6 @@ func (r *run) sendInOrder(ctx context.Context, items []Item) error {
 	return nil
 }
 
-// batchLength returns how many of the first items fit in a batch, at least 1.
 func batchLength(items []Item) int {
 	n, bytes := 0, 0
 	for n < len(items) && n < queue.MaxBatch {

@@ -189,7 +189,7 @@ var registered = struct {
 	sync.Mutex
 	systems map[uintptr]system
 	files   map[uintptr]*faultFile
-	methods map[uintptr]uintptr // from original tables to those of replaceMethods
+	methods map[uintptr]uintptr // replacements
 }{systems: map[uintptr]system{}, files: map[uintptr]*faultFile{}, methods: map[uintptr]uintptr{}}
 
 // open belongs to the underlying file system.
