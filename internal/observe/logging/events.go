@@ -24,7 +24,7 @@ func (l *Logger) Worker(name, target string) *worker.Events {
 	throttled := Interval{Every: warningEvery}
 	unsent := Interval{Every: warningEvery}
 	return &worker.Events{
-		GateChanged: gateListener(log),
+		GateChanged: (&gateLogger{log: log}).changed,
 		PollFailed: func(p worker.PollFailed) {
 			level := slog.LevelWarn
 			if p.Permanent {
@@ -45,18 +45,9 @@ func (l *Logger) Worker(name, target string) *worker.Events {
 			about(c.ID, c.Task).Warn("visibility timeout not changed", "change", c.Kind, "err", c.Err)
 		},
 		DeadLettered: func(d worker.DeadLettered) {
-			if d.Err == nil || !unsent.Allow() {
-				return
+			if d.Err != nil && unsent.Allow() {
+				logUnsent(about(d.ID, d.Task), &d)
 			}
-			log, attrs := about(d.ID, d.Task), []any{"reason", d.Reason, "err", d.Err}
-			if errors.Is(d.Err, queue.ErrDenied) {
-				attrs = append(attrs, "hint", "allow sqs:SendMessage on the dead-letter queue")
-			}
-			if d.Instruction.DeadLetters() {
-				log.Error("message not sent to the dead-letter queue, it may be attempted again", attrs...)
-				return
-			}
-			log.Error("message not sent to the dead-letter queue, the server moves it without a reason", attrs...)
 		},
 		VisibilityExpired: func(x worker.VisibilityExpired) {
 			if x.InWork {
@@ -93,6 +84,18 @@ func (l *Logger) Worker(name, target string) *worker.Events {
 	}
 }
 
+func logUnsent(log *slog.Logger, d *worker.DeadLettered) {
+	attrs := []any{"reason", d.Reason, "err", d.Err}
+	if errors.Is(d.Err, queue.ErrDenied) {
+		attrs = append(attrs, "hint", "allow sqs:SendMessage on the dead-letter queue")
+	}
+	if d.Instruction.DeadLetters() {
+		log.Error("message not sent to the dead-letter queue, it may be attempted again", attrs...)
+		return
+	}
+	log.Error("message not sent to the dead-letter queue, the server moves it without a reason", attrs...)
+}
+
 func aboutMessage(log *slog.Logger, id, task string) *slog.Logger {
 	log = log.With("message_id", id)
 	if task != "" {
@@ -120,28 +123,33 @@ func (l *Logger) OutcomeIgnored(queue string) func(problem string) {
 	}
 }
 
-func gateListener(log *slog.Logger) func(worker.GateChanged) {
-	var mu sync.Mutex
-	logged, received := "", false
-	return func(g worker.GateChanged) {
-		mu.Lock()
-		defer mu.Unlock()
-		if g.Open {
-			logged, received = "", true
-			log.Info("receiving started")
-			return
-		}
+type gateLogger struct {
+	log *slog.Logger
 
-		reason, level := g.Reasons[0], slog.LevelInfo
-		if reason.Text == logged || reason.Block == worker.Draining || reason.Block == worker.NotReady && !received {
-			return
-		}
-		logged = reason.Text
-		if reason.Block == worker.DeleteRefused || reason.Block == worker.AppDown {
-			level = slog.LevelWarn
-		}
-		log.Log(context.Background(), level, "receiving paused", "reason", string(reason.Block), "detail", reason.Text)
+	mu       sync.Mutex
+	reason   string // last one logged; "" while the gate is open
+	received bool
+}
+
+func (l *gateLogger) changed(g worker.GateChanged) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if g.Open {
+		l.reason = ""
+		l.received = true
+		l.log.Info("receiving started")
+		return
 	}
+
+	reason, level := g.Reasons[0], slog.LevelInfo
+	if reason.Text == l.reason || reason.Block == worker.Draining || reason.Block == worker.NotReady && !l.received {
+		return
+	}
+	l.reason = reason.Text
+	if reason.Block == worker.DeleteRefused || reason.Block == worker.AppDown {
+		level = slog.LevelWarn
+	}
+	l.log.Log(context.Background(), level, "receiving paused", "reason", string(reason.Block), "detail", reason.Text)
 }
 
 // Broker returns listeners that log the embedded queues' events.
