@@ -74,7 +74,7 @@ func (d *deployments) end(state string, err error) {
 	})
 }
 
-// isAbortion returns false for an abort after the switch, which only skipped hooks.
+// An abort after the switch only skips hooks.
 func isAbortion(state string, err error) bool {
 	return state == api.DeployRolledBack && errors.Is(err, errAborted)
 }

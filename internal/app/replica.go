@@ -166,7 +166,7 @@ const (
 
 func (r *replica) withOutput(err error) error { return &processError{r.name(), &r.output, err} }
 
-// processError is the failure of a replica or of a deployment step.
+// processError is the failure of a replica or step.
 type processError struct {
 	name   string
 	output *lastLines

@@ -181,7 +181,7 @@ func (s *replicaSet) adopt(ctx context.Context, v version) error {
 	return nil
 }
 
-// replaceHelpers restarts the previous helpers if v's do not start, or if the new replicas are no longer ready.
+// After an error, the previous helpers run again.
 func (s *replicaSet) replaceHelpers(ctx context.Context, v version, replicas []*replica) (processes, error) {
 	old := s.now.Load()
 	s.stopOne(old.helpers)

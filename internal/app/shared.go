@@ -37,8 +37,7 @@ func (a *App) Examine(path string) error {
 	return err
 }
 
-// SharedNumber returns the shared number of the serving version or, before the start, of the first. It is 0 for a
-// version deployed only to this instance.
+// SharedNumber returns the number of the serving [SharedVersion] or, before the start, of the first.
 func (a *App) SharedNumber() int {
 	v := a.replicas.current()
 	if v.number == 0 {

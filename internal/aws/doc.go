@@ -16,7 +16,6 @@
 //
 //   - A receive is attempted once, because a lost response has already increased receive counts, unless its signature
 //     is rejected because of the local clock.
-//   - A Lambda function is invoked once, unless a reused connection failed before a byte was sent.
 //   - Messages with a wrong checksum are neither returned nor deleted.
 //   - The region in a queue's URL or ARN takes precedence. A configured endpoint replaces only the address.
 //

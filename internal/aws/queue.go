@@ -271,7 +271,7 @@ func (s *SQS) Create(ctx context.Context, name string, attrs, tags map[string]st
 
 // List returns the queues whose names start with prefix, except those with invalid URLs.
 func (s *SQS) List(ctx context.Context, prefix string) ([]*Queue, error) {
-	where, err := s.site(ctx, Reference{Name: prefix + "*"}) // the name appears only in errors
+	where, err := s.site(ctx, Reference{Name: prefix + "*"}) // for errors
 	if err != nil {
 		return nil, err
 	}

@@ -107,7 +107,7 @@ func (p *policyMaker) allowDelivering(q *config.QueueSettings) {
 		}
 	}
 	if q.Managed {
-		p.allow(aws.CreateQueues, p.queueARN(q, q.Name), p.queueARN(q, queue.DeadLetterName(q.Name)))
+		p.allow(aws.CreateQueues, p.queueARN(q, q.Name), p.queueARN(q, deadLetterQueue(q)))
 	}
 	if q.Function != "" {
 		p.allow(aws.InvokeFunctions, p.functionARN(q.Function))
@@ -192,8 +192,8 @@ func (p *policyMaker) allowPublishing(namespace string) {
 	if s.Condition == nil {
 		s.Condition = map[string]map[string][]string{"StringEquals": {}}
 	}
-	s.Condition["StringEquals"]["cloudwatch:namespace"] = append(s.Condition["StringEquals"]["cloudwatch:namespace"],
-		namespace)
+	equal := s.Condition["StringEquals"]
+	equal["cloudwatch:namespace"] = append(equal["cloudwatch:namespace"], namespace)
 }
 
 func (p *policyMaker) allowOperating() {
@@ -206,7 +206,7 @@ func (p *policyMaker) allowOperating() {
 		p.allow(aws.ManageDeadLetters, p.queueARN(q, q.Name), p.queueARN(q, deadLetterQueue(q)))
 		p.allow(aws.ListQueues, "*")
 		if q.Managed {
-			p.allow(aws.TerminateQueues, p.queueARN(q, q.Name), p.queueARN(q, queue.DeadLetterName(q.Name)))
+			p.allow(aws.TerminateQueues, p.queueARN(q, q.Name), p.queueARN(q, deadLetterQueue(q)))
 		}
 	}
 

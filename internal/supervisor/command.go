@@ -138,7 +138,7 @@ func isShellWord(word string) bool {
 	return strings.HasPrefix(word, "#")
 }
 
-// A process that exits within earlyExit of its start may have a missing file, or may have daemonized.
+// An exit within earlyExit of the start may mean a missing file or a daemon.
 const earlyExit = 10 * time.Second
 
 var interpreters = regexp.MustCompile(`^(python[0-9.]*|node|nodejs|ruby|perl|php|sh|bash|java)$`)
@@ -203,7 +203,7 @@ func (p *Process) fileNotFound(name string) string {
 	return "file not found: " + name + " in " + p.Dir
 }
 
-// scriptOf returns an interpreter's script, or "" after an option that may take a value.
+// scriptOf returns "" after an option that may take a value.
 func scriptOf(arguments []string) string {
 	for i, word := range arguments {
 		switch {

@@ -93,9 +93,10 @@ func (h *host) launch(spec *launchSpec) (*osGroup, *startBarrier, error) {
 func (h *host) launchIn(tree *processTree, spec *launchSpec) (*osGroup, *startBarrier, error) {
 	g := &osGroup{guard: &h.guard, tree: tree}
 	g.Cmd = &exec.Cmd{
-		Path:        spec.path,
-		Args:        spec.argv,
-		Dir:         spec.process.Dir,
+		Path: spec.path,
+		Args: spec.argv,
+		Dir:  spec.process.Dir,
+		// A nil Env inherits tendril's.
 		Env:         append([]string{}, slices.Concat(spec.process.Env, spec.user.environment(), tree.environment())...),
 		SysProcAttr: procgroup.Attributes(),
 		WaitDelay:   cmp.Or(spec.process.OutputWait, waitDelay),

@@ -82,7 +82,7 @@ func (l *logFile) append(p []byte) (ok bool) {
 }
 
 func (l *logFile) makeRoom(n int64) bool {
-	if l.file != nil && (l.size == 0 || l.size+n+1 <= l.maxBytes) { // 1 for a line break after a torn line
+	if l.file != nil && (l.size == 0 || l.size+n+1 <= l.maxBytes) { // 1 after a torn line
 		return true
 	}
 	if time.Now().Before(l.retryAt) {

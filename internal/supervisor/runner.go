@@ -38,9 +38,7 @@ func (p *Process) Validate() error {
 
 // Close kills the descendants left by [Run.Release].
 func (r *Runner) Close() {
-	now, cancel := context.WithCancel(context.Background())
-	cancel()
-	r.EndLeftBehind(now, 0, func(int) bool { return true })
+	r.EndLeftBehind(context.Background(), 0, func(int) bool { return true })
 	r.host.close()
 }
 

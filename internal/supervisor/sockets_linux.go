@@ -169,7 +169,7 @@ type client struct{ inode, uid string }
 
 func (c client) isOpen() bool { return c.inode != "" && c.inode != "0" }
 
-// link returns the target of the socket's link in /proc/PID/fd.
+// link is the target in /proc/PID/fd.
 func (c client) link() string { return "socket:[" + c.inode + "]" }
 
 // known is false if conn is not IPv4 or the system does not list connections.

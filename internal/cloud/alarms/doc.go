@@ -5,6 +5,5 @@
 //	Resources of the -+
 //	bundle
 //
-// Alarm names are tendril/ENVIRONMENT/KIND[/QUEUE], or tendril/ENVIRONMENT/NAME for alarms from a bundle. Alarms on
-// metrics that neither tendril nor AWS publishes are omitted.
+// Alarm names are tendril/ENVIRONMENT/KIND[/QUEUE], or tendril/ENVIRONMENT/NAME for alarms from a bundle.
 package alarms
