@@ -89,20 +89,25 @@ func (a *App) openChanged(v version, files []string) (version, error) {
 	}
 
 	if areSettings(files) {
-		copied := fileStamps(v.origin.source)
-		next, err := a.importVersion(v.dir(), func(dir string) error { return replaceFiles(dir, v.origin.source, files) })
-		if err != nil {
-			return version{}, err
-		}
-		if a.hasSameCommands(next, v) {
-			next.origin.source = v.origin.source
-			next.copied = copied
-			next.configOnly = true
-			return next, nil
+		next, err := a.importSettings(v, files)
+		if err != nil || next.configOnly {
+			return next, err
 		}
 		a.removeCopy(next.dir())
 	}
 	return a.importVersion(v.origin.source, nil)
+}
+
+func (a *App) importSettings(v version, files []string) (version, error) {
+	copied := fileStamps(v.origin.source)
+	next, err := a.importVersion(v.dir(), func(dir string) error { return replaceFiles(dir, v.origin.source, files) })
+	if err != nil {
+		return version{}, err
+	}
+	next.origin.source = v.origin.source
+	next.copied = copied
+	next.configOnly = a.hasSameCommands(next, v)
+	return next, nil
 }
 
 func (a *App) hasSameCommands(v, other version) bool {

@@ -149,14 +149,19 @@ func (l *processLoop) watch(c *child) Exit {
 	}
 
 	exit := c.group.reap()
-	exit.At = at
-	exit.Ran = at.Sub(began)
-	endedEarly := exit.Ran < earlyExit
-	if endedEarly && exit.Code > 0 {
+	exit.At, exit.Ran = at, at.Sub(began)
+	l.explainEarly(&exit, leftDescendants)
+	return exit
+}
+
+func (l *processLoop) explainEarly(exit *Exit, leftDescendants bool) {
+	if exit.Ran >= earlyExit {
+		return
+	}
+	if exit.Code > 0 {
 		exit.Missing = l.proc.missingFile(exit.Code)
 	}
-	exit.Daemonized = endedEarly && leftDescendants && exit.succeeded()
-	return exit
+	exit.Daemonized = leftDescendants && exit.succeeded()
 }
 
 func (l *processLoop) awaitExitOrRequest(c *child) (isRequested bool) {
