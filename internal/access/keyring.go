@@ -190,7 +190,7 @@ func pairsWith(path string, k KeyPair, now time.Time) ([]KeyPair, error) {
 	return append(pairs, k), k.check()
 }
 
-// Revoke removes a key pair from a file by name or access key ID. It returns an error if the key pair is missing.
+// Revoke removes the key pair with a name or access key ID from a file. It returns an error if there is none.
 func Revoke(path, name string) error {
 	kept, err := pairsWithout(path, name)
 	if err != nil {
@@ -245,8 +245,8 @@ type Keyring struct {
 	mu      sync.Mutex
 	pairs   map[string]KeyPair // by access key ID
 	granted []KeyPair          // created by Grant; not in the file
-	info    fs.FileInfo        // at the last read; nil if the file was missing
-	err     error              // of the last read
+	info    fs.FileInfo        // at the last read
+	err     error
 	checked time.Time
 }
 
@@ -259,7 +259,6 @@ func Open(path string, rejected func(error)) (*Keyring, error) {
 		return nil, err
 	}
 	k.setPairs(pairs)
-	k.info, _ = os.Stat(path)
 	return k, nil
 }
 
@@ -348,7 +347,7 @@ func (k *Keyring) Verify(r *http.Request, body []byte) (*Caller, error) {
 	if !ok {
 		return nil, errRefused
 	}
-	digest := bodySum(body)
+	digest := hexSum(body)
 	if claimed := r.Header.Get("X-Amz-Content-Sha256"); claimed != "" && claimed != digest {
 		return nil, errRefused
 	}

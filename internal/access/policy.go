@@ -120,7 +120,6 @@ func (s *statement) check() error {
 	return nil
 }
 
-// conditions hold if each of them holds.
 type conditions struct {
 	all         []condition
 	unsupported bool // or has invalid values
@@ -160,8 +159,8 @@ type condition struct {
 	holds func(request) bool
 }
 
-// parseCondition returns false for an unsupported condition and for invalid values. A request over a Unix socket has no
-// IP address, so NotIpAddress holds for it and IpAddress does not, as on AWS if the key is missing.
+// A request over a Unix socket has no IP address, so NotIpAddress holds for it and IpAddress does not, as on AWS if the
+// key is missing.
 func parseCondition(operator, key string, values texts) (c condition, supported bool) {
 	switch {
 	case operator == "bool" && key == secureTransport && len(values) == 1:

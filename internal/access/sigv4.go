@@ -129,9 +129,8 @@ func (s *signature) covers(header http.Header) bool {
 
 func (s *signature) expected(r *http.Request, bodySum, secret string) string {
 	scope := []string{s.day, s.region, s.service, terminator}
-	canonical := sha256.Sum256([]byte(s.canonicalRequest(r, bodySum)))
 	text := strings.Join([]string{algorithm, s.date.Format(timeLayout), strings.Join(scope, "/"),
-		hex.EncodeToString(canonical[:])}, "\n")
+		hexSum([]byte(s.canonicalRequest(r, bodySum)))}, "\n")
 
 	key := []byte("AWS4" + secret)
 	for _, part := range scope {
@@ -240,7 +239,7 @@ func escape(text string) string {
 
 func equalSecrets(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-func bodySum(body []byte) string {
-	digest := sha256.Sum256(body)
+func hexSum(data []byte) string {
+	digest := sha256.Sum256(data)
 	return hex.EncodeToString(digest[:])
 }

@@ -55,7 +55,7 @@ func TestSignaturesOfAmazonsExamples(t *testing.T) {
 			t.Parallel()
 			r := parseRequest(t, c.head, c.body)
 			s, ok := readSignature(r)
-			if got := s.expected(r, bodySum([]byte(c.body)), exampleSecret); !ok || got != c.want {
+			if got := s.expected(r, hexSum([]byte(c.body)), exampleSecret); !ok || got != c.want {
 				t.Errorf("signature %s (well formed: %t), want %s", got, ok, c.want)
 			}
 		})
@@ -90,7 +90,7 @@ func sign(r *http.Request, body string, p KeyPair, at time.Time, signed ...strin
 		signed: append([]string{"host", "x-amz-date"}, signed...)}
 	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential="+p.AccessKeyID+"/"+s.day+"/us-east-1/sqs/aws4_request, "+
 		"SignedHeaders="+strings.Join(s.signed, ";")+", Signature="+
-		s.expected(r, bodySum([]byte(body)), string(p.SecretAccessKey)))
+		s.expected(r, hexSum([]byte(body)), string(p.SecretAccessKey)))
 }
 
 // Each case changes one thing in a correctly signed request.
@@ -145,7 +145,7 @@ func TestVerify(t *testing.T) {
 			sign(r, body, pair, now, target, "x-amz-content-sha256")
 		}), false},
 		"the digest of the body": {change(good(), func(r *http.Request) {
-			r.Header.Set("X-Amz-Content-Sha256", bodySum([]byte(body)))
+			r.Header.Set("X-Amz-Content-Sha256", hexSum([]byte(body)))
 			sign(r, body, pair, now, target, "x-amz-content-sha256")
 		}), true},
 		"another service": {change(good(), func(r *http.Request) {
@@ -192,7 +192,7 @@ func TestSignatureInTheQueryExpires(t *testing.T) {
 			"aws4_request&X-Amz-Date=20261123T120000Z&X-Amz-Expires=" + expires + "&X-Amz-SignedHeaders=host"
 		r := parseRequest(t, "GET /?"+query+"&X-Amz-Signature=00 HTTP/1.1\nHost: queue.internal:9324", "")
 		s, _ := readSignature(r)
-		r.URL.RawQuery = query + "&X-Amz-Signature=" + s.expected(r, bodySum(nil), string(pair.SecretAccessKey))
+		r.URL.RawQuery = query + "&X-Amz-Signature=" + s.expected(r, hexSum(nil), string(pair.SecretAccessKey))
 		return r
 	}
 	for name, c := range map[string]struct {

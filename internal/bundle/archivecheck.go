@@ -75,7 +75,7 @@ func (u *unpacking) check(file *os.File) error {
 	return nil
 }
 
-// limitedReaderAt fails after left bytes. left is then negative.
+// limitedReaderAt fails once left is negative.
 type limitedReaderAt struct {
 	from      io.ReaderAt
 	left      int64
@@ -307,8 +307,8 @@ func (u *unpacking) linkTarget(e entry) (string, error) {
 
 const maxFixed = 1 << 20
 
-// fixHooks fixes hooks that were zipped on Windows, as Elastic Beanstalk does: scripts and ELF programs become
-// executable, and scripts get LF line breaks. It skips files over 1 MiB.
+// fixHooks fixes hooks zipped on Windows, as Elastic Beanstalk does: scripts and ELF programs become executable, and
+// scripts get LF line breaks.
 func (u *unpacking) fixHooks(root *os.Root) error {
 	for i := range u.entries {
 		if e := &u.entries[i]; e.kind == fileEntry && isHook(e.path) {
@@ -383,7 +383,6 @@ func (u *unpacking) damaged(e entry, err error) error {
 	return u.errorf("create the archive again", "%s is damaged: %v", e.shown(), err)
 }
 
-// limits are enforced while unpacking, regardless of an archive's headers.
 type limits struct {
 	archive   int64 // bytes
 	entries   int

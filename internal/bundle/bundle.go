@@ -32,7 +32,7 @@ type Bundle struct {
 	// Settings are ordered from weakest to strongest. An empty value that is not Computed restores a worker option's
 	// default, if there is one.
 	Settings []Setting
-	// Resources are CloudFormation resources. Tendril creates none; 'tendril generate alarms' prints the alarms.
+	// Resources are CloudFormation resources. 'tendril generate alarms' prints the alarms.
 	Resources   []Resource
 	Manifest    Manifest
 	Links       []Link
@@ -158,7 +158,7 @@ func (f Finding) String() string {
 func (b *Bundle) Finding(file string, line int, what string) Finding {
 	if abs, err := filepath.Abs(file); err == nil {
 		if below, err := filepath.Rel(b.Dir, abs); err == nil {
-			file = filepath.ToSlash(below)
+			file = below
 		}
 	}
 	return Finding{File: file, Line: line, What: what}

@@ -12,8 +12,7 @@ import (
 
 const maxCommands = 200
 
-// Command is an entry of container_commands or commands. Exactly one of Argv and Shell is set. Source: AWS Elastic
-// Beanstalk Developer Guide, "Customizing software on Linux servers".
+// Command is an entry of container_commands or commands. Exactly one of Argv and Shell is set.
 type Command struct {
 	Name  string
 	Argv  []string
@@ -140,7 +139,7 @@ type entryReader struct {
 	refused, leftOut bool
 }
 
-// refuse does nothing once the entry is left out. Its computed values are read as empty, so they are not checked.
+// Computed values are read as empty, so they are not checked.
 func (e *entryReader) refuse(p yamlfile.Pair, hint, what string) {
 	if e.leftOut {
 		return

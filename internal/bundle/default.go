@@ -38,7 +38,7 @@ func web(command string) Process { return Process{Name: MainProcess, Command: co
 
 func (r *reader) goApp() *Default {
 	for _, program := range []string{"bin/application", "application"} {
-		if isProgram(filepath.Join(r.dir, filepath.FromSlash(program))) {
+		if isProgram(filepath.Join(r.dir, program)) {
 			return &Default{Platform: "Go", File: program, Process: web("./" + program)}
 		}
 	}
@@ -72,7 +72,7 @@ func (r *reader) pythonApp() *Default {
 	callable = cmp.Or(callable, usual)
 
 	file := strings.ReplaceAll(module, ".", "/") + ".py"
-	if !isModule(module) || !isModule(callable) || !isFile(filepath.Join(r.dir, filepath.FromSlash(file))) {
+	if !isModule(module) || !isModule(callable) || !isFile(filepath.Join(r.dir, file)) {
 		return nil
 	}
 

@@ -60,12 +60,12 @@ func (r *reader) reportExtensionsFolder(name string) {
 }
 
 func (r *reader) hasConfiguration(folder string) bool {
-	entries, _ := readDir(filepath.Join(r.dir, filepath.FromSlash(folder)))
+	entries, _ := readDir(filepath.Join(r.dir, folder))
 	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return path.Ext(e.Name()) == ".config" })
 }
 
 func (r *reader) readExtension(name string) error {
-	file := filepath.Join(r.dir, filepath.FromSlash(name))
+	file := filepath.Join(r.dir, name)
 	data, err := readFile(file, maxDocument)
 	if err != nil {
 		return r.keepProblems(err)
@@ -98,7 +98,7 @@ func (r *reader) readExtension(name string) error {
 	return nil
 }
 
-// readResources also returns the section without the alarms, for which tendril has a use.
+// readResources also returns the section without its alarms, which tendril uses.
 func (d *document) readResources(p yamlfile.Pair) (found []Resource, unused yamlfile.Pair) {
 	if p.Value.Kind != yamlfile.Mapping {
 		return nil, p

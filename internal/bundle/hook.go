@@ -51,7 +51,7 @@ func (r *reader) reportInPlatform() error {
 
 // reportStrayStages reports names that are not stages, such as "pre-build", because their hooks do not run.
 func (r *reader) reportStrayStages(below string) {
-	entries, _ := readDir(filepath.Join(r.dir, filepath.FromSlash(below)))
+	entries, _ := readDir(filepath.Join(r.dir, below))
 	for _, e := range entries {
 		if !slices.Contains(stages(), Stage(e.Name())) && !strings.HasPrefix(e.Name(), ".") {
 			r.notUsed(path.Join(below, e.Name()), "not a stage: put hooks in prebuild, predeploy or postdeploy")
@@ -60,14 +60,14 @@ func (r *reader) reportStrayStages(below string) {
 }
 
 func (r *reader) readStage(below string, stage Stage, into *[]Hook) error {
-	entries, err := readDir(filepath.Join(r.dir, filepath.FromSlash(below)))
+	entries, err := readDir(filepath.Join(r.dir, below))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
 		return fmt.Errorf("listing the hooks: %w", err)
 	case len(entries) > maxHooks:
-		r.refuse(filepath.Join(r.dir, filepath.FromSlash(below)), fmt.Sprintf("there are more than %d hooks", maxHooks),
+		r.refuse(filepath.Join(r.dir, below), fmt.Sprintf("there are more than %d hooks", maxHooks),
 			"combine several into one script")
 		return nil
 	}
@@ -78,7 +78,7 @@ func (r *reader) readStage(below string, stage Stage, into *[]Hook) error {
 			if info, err := e.Info(); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
 				r.notUsed(file, "hidden files are not run: rename it without the dot if it is a hook")
 			}
-			continue // for example .gitkeep
+			continue
 		}
 		if err := r.readHook(file, stage, into); err != nil {
 			return err
@@ -89,7 +89,7 @@ func (r *reader) readStage(below string, stage Stage, into *[]Hook) error {
 }
 
 func (r *reader) readHook(file string, stage Stage, into *[]Hook) error {
-	at := filepath.Join(r.dir, filepath.FromSlash(file))
+	at := filepath.Join(r.dir, file)
 	info, err := os.Stat(at)
 	if err != nil {
 		return fmt.Errorf("reading the hooks: %w", err)

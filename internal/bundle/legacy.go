@@ -11,8 +11,7 @@ import (
 	"tendril/internal/host/trust"
 )
 
-// LegacyEvent is a deployment event of platforms before Amazon Linux 2. It is also the name of the folder with its
-// hooks.
+// LegacyEvent is a deployment event of platforms before Amazon Linux 2, and the name of the folder with its hooks.
 type LegacyEvent string
 
 // The legacy events.

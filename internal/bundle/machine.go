@@ -138,7 +138,6 @@ func (m *Machine) read(from *document, data []byte, sections []yamlfile.Pair) {
 	m.Content = contentHash(m.Content, data, sections)
 }
 
-// contentHash adds a file's sections to the hash of the previous files.
 func contentHash(previous string, data []byte, sections []yamlfile.Pair) string {
 	content := sha256.New()
 	io.WriteString(content, previous)

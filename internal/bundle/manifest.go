@@ -83,7 +83,7 @@ func (d *document) environmentName(p yamlfile.Pair) (name string, ok bool) {
 
 func (d *document) checkTier(p yamlfile.Pair) {
 	name := p.Value.Get("Name")
-	if p.Value.Kind != yamlfile.Mapping || name == nil || name.Kind != yamlfile.Scalar {
+	if name == nil || name.Kind != yamlfile.Scalar {
 		d.refuseKey(p, "write {Name: Worker, Type: SQS/HTTP}", "EnvironmentTier has no Name")
 		return
 	}

@@ -5,7 +5,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 )
 
 // Pack writes a folder as a zip archive, with permissions and links, but without version control folders, the data
@@ -29,7 +28,7 @@ func packEntry(z *zip.Writer, path, relative string, info fs.FileInfo) error {
 	if err != nil {
 		return err
 	}
-	header.Name, header.Method = filepath.ToSlash(relative), zip.Deflate
+	header.Name, header.Method = relative, zip.Deflate
 	switch {
 	case info.IsDir():
 		header.Name += "/"

@@ -110,7 +110,7 @@ func (b *Bundle) shellStep(phase Phase, p Process, file string) Step {
 func (b *Bundle) hookSteps(hooks []Hook, stage Stage) (steps []Step) {
 	for _, h := range hooks {
 		if h.Stage == stage {
-			argv := append(slices.Clone(h.Interpreter), filepath.Join(b.Dir, filepath.FromSlash(h.File)))
+			argv := append(slices.Clone(h.Interpreter), filepath.Join(b.Dir, h.File))
 			steps = append(steps, Step{Phase: Phase(stage), Name: h.File, Argv: argv, Dir: b.Dir, File: h.File})
 		}
 	}

@@ -47,7 +47,7 @@ func (b *Bundle) NamesGetConfig() bool {
 func (b *Bundle) checkPrograms(path string) *missingPrograms {
 	m := &missingPrograms{dir: b.Dir, path: filepath.SplitList(path), earlier: earlierSteps{seen: map[string]bool{}}}
 	for _, s := range b.Plan() {
-		file := filepath.Join(b.Dir, filepath.FromSlash(s.File))
+		file := filepath.Join(b.Dir, s.File)
 		switch {
 		case s.Phase == PhaseCommand:
 			m.checkContainerCommand(file, &s)
@@ -65,11 +65,11 @@ func (b *Bundle) checkPrograms(path string) *missingPrograms {
 			m.checkHook(file, s.Argv)
 		}
 
-		m.earlier.exist = true
+		m.earlier.mayCreateFiles = true
 	}
 
 	for _, h := range b.ConfigHooks {
-		file := filepath.Join(b.Dir, filepath.FromSlash(h.File))
+		file := filepath.Join(b.Dir, h.File)
 		data, _ := readFile(file, maxDocument) // reading errors appear when the hook runs
 		m.findGetConfig(file, 1, string(data))
 	}
@@ -77,7 +77,6 @@ func (b *Bundle) checkPrograms(path string) *missingPrograms {
 	return m
 }
 
-// findGetConfig searches the text that starts on a line of a file.
 func (m *missingPrograms) findGetConfig(file string, line int, text string) {
 	before, _, found := strings.Cut(text, GetConfig)
 	place := yamlfile.Place(file, line+strings.Count(before, "\n"), 0)
@@ -99,14 +98,13 @@ type missingPrograms struct {
 
 type containerCommand struct {
 	folder string
-	line   int // of all its problems
-	// optional means that a missing program is no problem, or cannot be recognized.
+	line   int
+	// optional commands need not be found.
 	optional bool
 }
 
 type earlierSteps struct {
-	// exist means that an earlier step may have created files, and install that it may have installed programs.
-	exist, install bool
+	mayCreateFiles, mayInstall bool
 	// seen contains the words of earlier steps, without folders.
 	seen map[string]bool
 }
@@ -214,9 +212,9 @@ func (m *missingPrograms) checkScript(file string, line int, text string) {
 		}
 		unclear = unclear || makesRestUnclear(one, words[0])
 
-		m.earlier.install = m.earlier.install || slices.ContainsFunc(words, isInstallVerb)
+		m.earlier.mayInstall = m.earlier.mayInstall || slices.ContainsFunc(words, isInstallVerb)
 		m.remember(words)
-		m.earlier.exist = true
+		m.earlier.mayCreateFiles = true
 	}
 }
 
@@ -269,7 +267,7 @@ func (m *missingPrograms) checkCommand(file string, line int, words, known []str
 		return
 	}
 
-	if strings.Contains(name, "/") && !filepath.IsAbs(name) && m.earlier.exist {
+	if strings.Contains(name, "/") && !filepath.IsAbs(name) && m.earlier.mayCreateFiles {
 		return // an earlier step may have created it
 	}
 	if !m.has(name) {
@@ -302,7 +300,7 @@ func (m *missingPrograms) has(name string) bool {
 }
 
 func (m *missingPrograms) reportMissing(file string, line int, name string) {
-	if !m.earlier.install && !m.command.optional && name != GetConfig {
+	if !m.earlier.mayInstall && !m.command.optional && name != GetConfig {
 		m.report(file, line, fmt.Sprintf("program %s not found on this machine", name), "install it, or correct the name")
 	}
 }
@@ -331,7 +329,7 @@ func (m *missingPrograms) checkStartable(file string, line int, name string) {
 	begin := m.readScript(name)
 	if first, script := shebang(begin); script && strings.HasSuffix(first, "\r") {
 		text, hint := "the first line of "+name+windowsLine, m.hintToType(unixLines, name)
-		if m.earlier.exist || m.command.optional {
+		if m.earlier.mayCreateFiles || m.command.optional {
 			m.report(file, line, text, hint)
 		} else {
 			m.refused = append(m.refused, m.problem(file, line, text, hint))

@@ -56,8 +56,8 @@ func (r *reader) warn(file, text, hint string) {
 	r.bundle.Warnings = append(r.bundle.Warnings, Problem{Where: file, Text: text, Hint: hint})
 }
 
-// readFile reads up to one byte beyond the limit, so that callers can detect larger files. Reading a special file may
-// block, so those are rejected.
+// readFile reads up to one byte beyond the limit, so that callers can detect larger files. It rejects special files,
+// which may block.
 func readFile(path string, most int64) ([]byte, error) {
 	data, _, err := yamlfile.ReadFile(path, most)
 	switch {
@@ -70,7 +70,6 @@ func readFile(path string, most int64) ([]byte, error) {
 	return data, nil
 }
 
-// readStart reads as many bytes as the first line of a script may have.
 func readStart(path string) ([]byte, error) { return readFile(path, maxShebang-1) }
 
 func isFile(path string) bool {

@@ -66,12 +66,12 @@ func isPasswordWord(word string) bool {
 	return (starts || ends) && !slices.Contains(notPasswords, word)
 }
 
-// HideSecret returns value on one line, or "(hidden)" if the value or its name indicates a secret.
+// HideSecret returns value on one line, or "(hidden)" if it may be secret.
 func HideSecret(name, value string) string {
 	if value == "" {
 		return value
 	}
-	if isSecret(name) || holdsPassword(value) {
+	if isSecret(name) || mayHoldPassword(value) {
 		return hidden
 	}
 	return yamlfile.OneLine(value)
@@ -90,8 +90,7 @@ var (
 	loginOutsideURL = regexp.MustCompile(`:[^\s@]*[^\s@:]@`)
 )
 
-// holdsPassword also returns true for a value that is too long to search.
-func holdsPassword(value string) bool {
+func mayHoldPassword(value string) bool {
 	if len(value) > maxSearched || strings.Contains(value, "-----BEGIN ") || passwordInURL.MatchString(value) ||
 		hasTokenInURL(value) {
 		return true

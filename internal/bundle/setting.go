@@ -13,11 +13,11 @@ import (
 
 // The namespaces of option settings that tendril uses.
 const (
-	NamespaceWorker      = "aws:elasticbeanstalk:sqsd"                    // worker daemon
+	NamespaceWorker      = "aws:elasticbeanstalk:sqsd"
 	NamespaceEnvironment = "aws:elasticbeanstalk:application:environment" // the app's variables; the default namespace
-	NamespaceGroup       = "aws:autoscaling:asg"                          // MinSize, MaxSize, Cooldown
-	NamespaceTrigger     = "aws:autoscaling:trigger"                      // scaling measure and thresholds
-	NamespaceCommand     = "aws:elasticbeanstalk:command"                 // deployments to all instances
+	NamespaceGroup       = "aws:autoscaling:asg"
+	NamespaceTrigger     = "aws:autoscaling:trigger"
+	NamespaceCommand     = "aws:elasticbeanstalk:command"
 	NamespaceHealth      = "aws:elasticbeanstalk:healthreporting:system"
 	namespacePython      = "aws:elasticbeanstalk:container:python" // how to start an app without a Procfile
 )
@@ -40,7 +40,7 @@ func (s Setting) String() string {
 	return fmt.Sprintf("%s:%d: %s %s = %s", s.File, s.Line, s.Namespace, s.Option, s.Shown())
 }
 
-// Setting returns the setting in force for an option, or false if it is not set or computed by CloudFormation.
+// Setting returns an option's setting in force, or false if it is unset or computed.
 func (b *Bundle) Setting(namespace, option string) (Setting, bool) {
 	for _, s := range slices.Backward(b.Settings) {
 		if s.Namespace == namespace && s.Option == option {
@@ -50,8 +50,7 @@ func (b *Bundle) Setting(namespace, option string) (Setting, bool) {
 	return Setting{}, false
 }
 
-// Environment returns the app's environment variables in force, sorted by name, without those that CloudFormation
-// computes.
+// Environment returns the app's variables in force, sorted by name, without computed ones.
 func (b *Bundle) Environment() []Setting {
 	return slices.DeleteFunc(b.InForce(), func(s Setting) bool {
 		return s.Namespace != NamespaceEnvironment || s.Computed

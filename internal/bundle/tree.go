@@ -115,7 +115,6 @@ func (d *document) admitKeys(n *yamlfile.Node, seen map[*yamlfile.Node]bool) boo
 	return good
 }
 
-// position counts from 1, columns in characters.
 func position(text []byte, offset int) (line, column int) {
 	before := text[:min(offset, len(text))]
 	line = bytes.Count(before, []byte("\n")) + 1
@@ -220,11 +219,10 @@ func parseJSON(data []byte) (*yamlfile.Node, *yamlfile.Fault) {
 type jsonReader struct {
 	data         []byte
 	decoder      *json.Decoder
-	offset       int // of the last token
-	line, column int // of the last token
+	offset       int
+	line, column int
 }
 
-// next returns the next token and moves to its position.
 func (j *jsonReader) next() (json.Token, error) {
 	begin := int(j.decoder.InputOffset())
 	for begin < len(j.data) && bytes.IndexByte([]byte(" \t\r\n,:"), j.data[begin]) >= 0 {

@@ -141,7 +141,6 @@ func commandLines(text string) (lines [][]string) {
 }
 
 func (r *reader) linesOfFile(file string) [][]string {
-	file = filepath.FromSlash(file)
 	if !filepath.IsLocal(file) {
 		return nil
 	}

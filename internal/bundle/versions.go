@@ -15,8 +15,7 @@ import (
 )
 
 const (
-	// versionsFolder contains TIME/NAME. NAME is the archive's or source folder's name, because the environment is
-	// named after the app's folder.
+	// versionsFolder contains TIME/NAME. NAME is the archive's or source folder's, and names the environment.
 	versionsFolder = "versions"
 	versionTime    = "20060102T150405.000Z" // sorts chronologically
 	keptVersions   = 5                      // per data directory
@@ -71,8 +70,8 @@ func newVersionFolder(dataDir string, now time.Time) (string, error) {
 	}
 }
 
-// ArchiveName returns the name for an archive's or folder's copy: path's last element without .zip, with "-" for
-// special characters, and at most 100 characters.
+// ArchiveName returns the name for a copy of path: its last element without .zip, with "-" for special characters, at
+// most 100 characters.
 func ArchiveName(path string) string {
 	name := filepath.Base(path)
 	if ending := filepath.Ext(name); strings.EqualFold(ending, ".zip") {
@@ -87,9 +86,9 @@ func ArchiveName(path string) string {
 // RemoveVersion deletes a version created by [UnpackVersion].
 func RemoveVersion(dir string) error { return os.RemoveAll(filepath.Dir(dir)) }
 
-// PruneVersions deletes old versions in dir's data directory, and leftovers of interrupted unpacking. It keeps the
-// newest five, dir, and versions that contain a path in inUse. dir is from [UnpackVersion] and may have been deleted.
-// The error lists versions that could not be deleted.
+// PruneVersions deletes old versions, and leftovers of interrupted unpacking, from the data directory of dir, a version
+// from [UnpackVersion] that may have been deleted. It keeps the newest five, dir, and versions that contain a path in
+// inUse.
 func PruneVersions(dir string, inUse ...string) error {
 	versions := filepath.Dir(filepath.Dir(dir))
 	entries, err := os.ReadDir(versions) // oldest first
@@ -194,9 +193,8 @@ func ShareVersion(dataDir, dir string, gid int, fresh bool) error {
 	return nil
 }
 
-// AllowTraversalByAll lets all users pass through the folders above dir, a version from [UnpackVersion], because its
-// hooks and app may start processes of other users. It does nothing unless tendril runs as root and all users can pass
-// through dir.
+// AllowTraversalByAll lets all users pass through the folders above dir, a version from [UnpackVersion], because it may
+// start processes of other users. It does nothing unless tendril runs as root and all users can pass through dir.
 func AllowTraversalByAll(dataDir, dir string) error {
 	const pass = 0o001
 	dataDir, err := filepath.Abs(dataDir)

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// deriveMetrics turns CloudWatch on only if a queue or function is on AWS and the environment's name was set outside
-// the bundle, to avoid unexpected costs.
+// deriveMetrics turns CloudWatch on only if a queue or function is on AWS and a name was set, to avoid unexpected
+// costs.
 func deriveMetrics(l *loader) {
 	if l.cfg.CloudWatch != auto {
 		return

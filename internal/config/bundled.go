@@ -114,7 +114,6 @@ type healthRule struct {
 	Enabled *bool
 }
 
-// readHealthSetting applies the option ConfigDocument. The other options of Elastic Beanstalk have no effect.
 func readHealthSetting(l *loader, origin Origin, s bundle.Setting) {
 	switch s.Option {
 	case "ConfigDocument":

@@ -69,7 +69,6 @@ func (q *QueueExplanation) setting(key string) (s QueueSetting, found bool) {
 
 func optionForQueue(key string) string { return strings.ReplaceAll(key, "_", "-") }
 
-// optionForAllQueues returns the option that a queue's key overrides.
 func optionForAllQueues(key string) string {
 	switch key {
 	case "name", "url", "arn", "weight":

@@ -54,7 +54,7 @@ func (d *daemonReader) assignEntry(e entry) {
 
 func (d *daemonReader) byDaemonKey(e entry) *Option {
 	o := firstOption(d.loader.rows, func(o *Option) bool { return !e.sqsd && o.DaemonKey == e.key && e.key != "" })
-	return cmp.Or(o, byEntry(d.loader, e))
+	return cmp.Or(o, findByEntry(d.loader, e))
 }
 
 func (d *daemonReader) value(key string) (e entry, found bool) {

@@ -6,7 +6,7 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// derive completes the settings. The order matters: later steps use values that earlier ones set.
+// derive runs its steps in order: later ones use values that earlier ones set.
 func derive(l *loader) {
 	readSecrets(l)
 	deriveName(l)

@@ -1,7 +1,6 @@
 // Package config loads the settings, tracks the origin of each, and rejects invalid ones with advice.
 //
-// Every option is one row of the table behind [Options]. To add an option, add a field to [Settings] and a row whose
-// value points at that field.
+// Every option is one row of the table behind [Options], whose value points at a field of [Settings].
 //
 // Sources, from weakest to strongest:
 //

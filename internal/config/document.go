@@ -158,7 +158,7 @@ func scalar(n *yamlfile.Node) (string, bool) {
 	return n.Text, n.Kind == yamlfile.Scalar
 }
 
-// insteadOfDaemonKey contains the keys that only an aws-sqsd file has, with hints for tendril.yaml.
+// insteadOfDaemonKey has hints for the keys that only an aws-sqsd file has.
 var insteadOfDaemonKey = map[string]string{
 	"http_url": "use target: http://HOST:PORT", "http_port": "use target: http://HOST:PORT",
 	"sqs_wait_time_seconds": "use wait_time: 20s", "drain_timeout": "use shutdown_timeout: 600s",

@@ -45,9 +45,9 @@ func (c *Config) Explain(name string) (*Explanation, error) {
 
 func (c *Config) explanationOf(o *Option) Explanation {
 	last := c.last(o.Name)
-	e := Explanation{Option: *o, Value: o.shown(last.Value), From: last.Origin, Chain: slices.Clone(c.chains[o.Name])}
+	e := Explanation{Option: *o, Value: o.redacted(last.Value), From: last.Origin, Chain: slices.Clone(c.chains[o.Name])}
 	for i := range e.Chain {
-		e.Chain[i].Value = o.shown(e.Chain[i].Value)
+		e.Chain[i].Value = o.redacted(e.Chain[i].Value)
 	}
 
 	if o.Name == "queues" {
@@ -68,7 +68,7 @@ func (c *Config) ExplainAll() []Explanation {
 	return all
 }
 
-func (o *Option) shown(value string) string {
+func (o *Option) redacted(value string) string {
 	if o.IsSecret() && value != "" {
 		return hidden
 	}
@@ -92,7 +92,7 @@ func (c *Config) explainQueue(i int) QueueExplanation {
 	e := QueueExplanation{Name: q.Name}
 	for _, o := range queueTable(&q, perQueue) {
 		if q.hasKey(o.Key) {
-			e.Settings = append(e.Settings, QueueSetting{o.Key, o.shown(o.value.get()), c.QueueOrigin(i, o.Key)})
+			e.Settings = append(e.Settings, QueueSetting{o.Key, o.redacted(o.value.get()), c.QueueOrigin(i, o.Key)})
 		}
 	}
 	return e
@@ -176,7 +176,6 @@ func (e *Explanation) String() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// withLongUnit explains a duration of several minutes: "345600s, that is 4 days".
 func (o *Option) withLongUnit(text string) string {
 	d, err := ParseDuration(text)
 	if o.Kind() != kindDuration || err != nil || d < 2*time.Minute || d%time.Minute != 0 {

@@ -21,7 +21,7 @@ type settingsFile struct {
 	info fs.FileInfo
 }
 
-// findFile returns nil if there is no settings file. An untrusted file is returned together with its problem.
+// findFile returns an untrusted file together with its problem.
 func findFile(l *loader, named string) (*settingsFile, *Problem) {
 	if file := l.src.File; file != nil {
 		return &settingsFile{path: file.Path, data: file.Data}, nil
@@ -166,14 +166,13 @@ func warnAboutBundleFile(l *loader, read *settingsFile) {
 		"file ignored: settings come from tendril.yaml in the working folder")
 }
 
-func byEntry(l *loader, e entry) *Option {
+func findByEntry(l *loader, e entry) *Option {
 	if !e.sqsd {
 		return findByKey(l.rows, e.key)
 	}
 	return firstOption(l.rows, func(o *Option) bool { return slices.Contains(o.workerNames(), e.key) })
 }
 
-// readEntries assigns settings in tendril's own form.
 func readEntries(l *loader, layer Layer, path string, entries []entry) {
 	lines := map[string]int{}
 	for _, e := range entries {
@@ -185,7 +184,7 @@ func readEntries(l *loader, layer Layer, path string, entries []entry) {
 			readSharedQueueKey(l, Origin{layer, where}, e, key, queue)
 			continue
 		}
-		o := byEntry(l, e)
+		o := findByEntry(l, e)
 		if o == nil {
 			l.refuse(unknownKey(l, where, e))
 			continue

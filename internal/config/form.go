@@ -49,7 +49,7 @@ func (o *Option) Label() string {
 
 var capitalised = []string{"HTTP", "MIME", "URL", "SQS", "SNS", "S3", "TLS", "ID", "AWS"}
 
-// Unit returns the unit of a number without a suffix: "seconds", "bytes", "messages per second" or "".
+// Unit returns "seconds", "bytes", "messages per second", or "" for numbers without a unit.
 func (o *Option) Unit() string {
 	switch o.Kind() {
 	case kindDuration:
@@ -91,9 +91,7 @@ func (o *Option) PerInstance() string {
 		return "the registry does not store secrets"
 	case o.Guard() == GuardAccess:
 		return "it controls access to an instance"
-	case strings.HasPrefix(o.Name, "rollout-"), o.Name == "registry-lost-after":
-	case o.Key == "max":
-		return ""
+	case strings.HasPrefix(o.Name, "rollout-"), o.Name == "registry-lost-after", o.Key == "max":
 	case o.Group == "Periodic tasks", o.Group == "Fleet", slices.Contains([]string{queuesKey, "queue", "queue-url", "backend", "region",
 		"endpoint-url", "account-id", "name", "environment-name"}, o.Name):
 		return "it determines the instance's queue, name or registry"

@@ -56,7 +56,7 @@ func checkLoaded(t *testing.T, cfg *Config) {
 		if err := again[i].value.set(text); err != nil || again[i].value.get() != text {
 			t.Fatalf("%s is %q, which %v or changes to %q", o.Name, text, err, again[i].value.get())
 		}
-		if e, err := cfg.Explain(o.Name); err != nil || e.Value != o.shown(text) {
+		if e, err := cfg.Explain(o.Name); err != nil || e.Value != o.redacted(text) {
 			t.Fatalf("%s is %q and is explained as %+v, %v", o.Name, text, e, err)
 		}
 	}

@@ -57,8 +57,8 @@ type loader struct {
 
 	all    *loader
 	s      *Settings
-	rows   []*Option         // point at s
-	prefix string            // of messages about a queue
+	rows   []*Option
+	prefix string
 	own    map[string]Origin // of a queue's own settings, by key
 }
 
@@ -140,7 +140,7 @@ func (l *loader) origin(name string) Origin {
 	return l.cfg.last(name).Origin
 }
 
-// recordDerived replaces the last recorded value. It uses reason only for a default.
+// recordDerived replaces the last value. Only a default gets the reason.
 func (l *loader) recordDerived(name, reason string) {
 	from := l.cfg.last(name).Origin
 	if from.Layer == Default {
@@ -152,7 +152,7 @@ func (l *loader) recordDerived(name, reason string) {
 }
 
 func (l *loader) refuseOption(name, hint, format string, args ...any) {
-	l.refuseAt(l.origin(name).Where, name, hint, format, args...)
+	l.refuseAt(l.whereSet(name), name, hint, format, args...)
 }
 
 // refuseValue and warnValue complete the sentence "NAME VALUE ...".
@@ -193,11 +193,14 @@ func (l *loader) endpoint(service string) string {
 }
 
 func (l *loader) warnAbout(name, hint, format string, args ...any) {
-	where := ""
-	if from := l.origin(name); from.Layer != Default {
-		where = from.Where
+	l.warnAt(l.whereSet(name), name, hint, "%s", l.prefix+fmt.Sprintf(format, args...))
+}
+
+func (l *loader) whereSet(name string) string {
+	if l.isSet(name) {
+		return l.origin(name).Where
 	}
-	l.warnAt(where, name, hint, "%s", l.prefix+fmt.Sprintf(format, args...))
+	return ""
 }
 
 func (l *loader) isSet(name string) bool { return l.origin(name).Layer != Default }

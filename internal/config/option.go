@@ -17,9 +17,8 @@ type Option struct {
 	// Help is one sentence of at most 90 characters. Detail may be "".
 	Help, Detail string
 	// Key is used in tendril.yaml; "" for --config, because a file cannot name itself.
-	Key      string
-	Variable string
-	// Beanstalk and Namespace are Elastic Beanstalk's equivalent, if any.
+	Key                  string
+	Variable             string
 	Beanstalk, Namespace string
 	// DaemonKey is the key in an aws-sqsd settings file, if any.
 	DaemonKey string
@@ -32,7 +31,7 @@ type Option struct {
 	// Serve options also exist for 'tendril serve'.
 	Serve    bool
 	PerQueue bool
-	// Live options change while the environment runs; others need a restart of it.
+	// Live options change while the environment runs; others need a restart.
 	Live bool
 	// AppRestart options need only a restart of the app if they are set for all instances.
 	AppRestart bool

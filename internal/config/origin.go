@@ -53,7 +53,7 @@ func (o Origin) String() string {
 	}
 }
 
-// Overrides returns "the variable NAME" or "the flag --NAME" if the origin overrides layer, and "" otherwise.
+// Overrides returns "the variable NAME" or "the flag --NAME", or "" if the origin does not override layer.
 func (o Origin) Overrides(layer Layer) string {
 	switch {
 	case o.Layer <= layer:
@@ -95,7 +95,7 @@ func (a assignment) withUnit() string {
 	return a.text
 }
 
-// inUnit returns a duration as a number, rounded up. It returns other values, and every value if unit is 0, unchanged.
+// inUnit returns a duration as a number, rounded up. It returns other values unchanged.
 func inUnit(value string, unit time.Duration) string {
 	if d, err := ParseDuration(value); unit > 0 && err == nil {
 		return strconv.FormatInt(int64((d+unit-1)/unit), 10)

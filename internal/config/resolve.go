@@ -39,7 +39,7 @@ func deriveSingleQueue(l *loader) {
 	l.ownSettings = nil
 }
 
-// checkQueueList decides between the option queues and those for a single queue, and reports those that are not used.
+// checkQueueList decides between the option queues and those for a single queue.
 func checkQueueList(l *loader) (used bool) {
 	if !l.isSet("queues") {
 		return false
@@ -62,7 +62,6 @@ func checkQueueList(l *loader) (used bool) {
 	return true
 }
 
-// copyFirstQueue sets the options of a single queue from the first of several.
 func copyFirstQueue(l *loader) {
 	s, first := l.s, &l.cfg.Queues[0]
 	backend := s.Backend
@@ -143,8 +142,7 @@ func splitOwnTarget(l *loader) {
 	}
 }
 
-// resolveBackend resolves the backend auto: SQS for a URL, an ARN or a function on AWS, otherwise embedded. It also
-// resolves the contradiction between a URL and the backend embedded.
+// resolveBackend resolves the backend auto: SQS for a URL, an ARN or a function on AWS, otherwise embedded.
 func resolveBackend(l *loader) {
 	q, s := &l.s.Queues[0], l.s
 	var why string
@@ -201,7 +199,6 @@ func deriveDestination(l *loader) {
 	}
 }
 
-// replaceDestination drops the queue's other destinations. dropDestination reports those set for this queue.
 func replaceDestination(l *loader, by assignment) {
 	for _, name := range destinations() {
 		if _, found := l.own[name]; found && name != by.option.Name {
@@ -212,7 +209,7 @@ func replaceDestination(l *loader, by assignment) {
 	}
 }
 
-// dropDestination warns about the dropped destination, but rejects two destinations from the same layer.
+// dropDestination warns, but rejects two destinations from the same layer.
 func dropDestination(l *loader, name, used string, from Origin) {
 	if l.origin(name).Layer == from.Layer {
 		l.refuseOption(name, "delete one of them, or set each for its own queue below queues",
@@ -279,8 +276,8 @@ func namedOnPurpose(l *loader) bool {
 	return from.Layer > FromBundle || from.Layer == FromBundle && (l.src.Bundle == nil || from.Where != l.src.Bundle.Dir)
 }
 
-// dropQueueURL drops the queue URL, with a warning if a stronger source selects the embedded backend, so that a
-// production settings file can be tested locally. Otherwise it refuses the contradiction.
+// dropQueueURL lets a stronger source select the embedded backend, so that a production settings file can be tested
+// locally.
 func dropQueueURL(l *loader) {
 	l.cfg.QueueURL = ""
 	backend, queue := l.origin("backend"), l.origin("queue-url")
@@ -318,9 +315,7 @@ func deriveRegion(l *loader) {
 		}
 	}
 	for i := range queues {
-		if queues[i].Region == "" {
-			queues[i].Region = l.cfg.Region
-		}
+		queues[i].Region = cmp.Or(queues[i].Region, l.cfg.Region)
 	}
 }
 

@@ -106,7 +106,7 @@ func functionName(text string) (string, error) {
 		fault{versioned && !validVersion, "does not end with a version or alias"})
 }
 
-// functionResource returns NAME or NAME:VERSION from itself, an ARN, or an ARN without the part before the account.
+// functionResource returns NAME or NAME:VERSION.
 func functionResource(text string) (resource string, ok bool) {
 	parts := strings.SplitN(text, ":", 5)
 	switch {
@@ -158,8 +158,7 @@ func archiveLocation(text string) (string, error) {
 			"has a prefix with spaces, wildcards, or empty or dot segments"})
 }
 
-// VersionsBucket returns the bucket and key prefix of the archives deployed to all instances. The bucket is "" if they
-// are not in S3.
+// VersionsBucket returns the S3 bucket and key prefix of Versions, or "" if that is not in S3.
 func (s *Settings) VersionsBucket() (bucket, prefix string) {
 	place, _ := strings.CutPrefix(s.Versions, s3Scheme)
 	if place == s.Versions {

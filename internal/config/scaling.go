@@ -129,7 +129,7 @@ func deriveMeasure(l *loader) {
 		l.option(name).value.unset()
 		if l.isSet(name) {
 			l.record(name, from)
-			l.cfg.idle[name] = s.ScaleTarget != ScaleNone // otherwise warnScaling reports it
+			l.cfg.idle[name] = s.ScaleTarget != ScaleNone
 		}
 	}
 }
@@ -173,7 +173,6 @@ func isForOtherMeasure(l *loader, name string) bool {
 	return other != "" && other != l.cfg.ScaleMeasureName
 }
 
-// valueUpTo ignores the layers above the given one.
 func valueUpTo(l *loader, name string, layer Layer) string {
 	for _, at := range slices.Backward(l.cfg.chains[name]) {
 		if at.Origin.Layer <= layer && at.Origin.Layer != Default {

@@ -84,7 +84,7 @@ func (o *Option) numbers() object {
 
 func (o *Option) choiceSchema() object {
 	otherSpellings := object{"enum": []any{}}
-	if o.value.otherSpellings {
+	if o.value.acceptsOtherSpellings {
 		otherSpellings = scalarSchema()
 	}
 

@@ -112,8 +112,8 @@ type Settings struct {
 	// in proportion to their Weight.
 	Strict   bool
 	QueueURL string // "" for an embedded queue or one known by its name only
-	Queue    string // FIFO if it ends in ".fifo"
-	Region   string // see also [Config.IsSet]
+	Queue    string
+	Region   string
 	// EndpointURL is the address of the SQS API; "" means AWS_ENDPOINT_URL_SQS or the AWS SDK's default.
 	EndpointURL     string
 	WaitTime        time.Duration // less than 1 s means 1 s
@@ -257,7 +257,7 @@ type QueueSettings struct {
 // FIFO reports whether the queue's name ends in ".fifo".
 func (q *QueueSettings) FIFO() bool { return strings.HasSuffix(q.Name, fifoSuffix) }
 
-// ToFunction reports whether messages go to a Lambda function, on AWS or emulated locally, rather than over HTTP.
+// ToFunction reports whether messages go to a Lambda function, on AWS or local.
 func (p *PerQueue) ToFunction() bool { return p.Function != "" || p.Lambda != "" }
 
 // ToOwnApp reports whether messages go to the supervised app.

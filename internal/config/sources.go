@@ -14,7 +14,7 @@ const systemFile = "/etc/tendril/config.yaml"
 
 // Sources holds the inputs of [Load]. The zero value reads only a settings file.
 type Sources struct {
-	// Flags are keyed by name or alias without dashes, and contain only flags that the user gave.
+	// Flags contains the given flags by name or alias, without dashes.
 	Flags map[string]string
 	// Environ has the format of [os.Environ]. Empty values count as unset.
 	Environ    []string
@@ -26,7 +26,7 @@ type Sources struct {
 	// Registry holds the settings for all instances; its path is their revision. It may be nil.
 	Registry *File
 	Root     bool
-	// Free maps options to the addresses and ports that replace their defaults, which are in use on this machine.
+	// Free maps options to addresses and ports that replace their defaults, which are in use.
 	Free map[string]string
 }
 
@@ -49,8 +49,7 @@ func variables(environ []string) map[string]string {
 	return vars
 }
 
-// StateFolder returns the folder with the default data directories of all environments, or "" if the variables that
-// determine it are unset.
+// StateFolder returns the folder of all environments' data directories, or "" if the variables do not determine it.
 func StateFolder(environ []string, root bool) string {
 	path, _ := findStateFolder(variables(environ), root)
 	return path
@@ -116,26 +115,18 @@ func firstSet(l *loader, names []string) string {
 }
 
 func warnAboutVariables(l *loader) {
-	read, own := map[string]bool{}, []string{}
+	var own, others []string
 	for _, o := range l.rows {
 		own = append(own, o.Variable)
 		for _, n := range o.workerNames() {
 			own = append(own, variablePrefix+n)
 		}
-		for _, n := range slices.Concat(o.OtherVariables, o.cloneVariables) {
-			read[n] = true
-		}
-	}
-
-	for _, n := range own {
-		read[n] = true
+		others = slices.Concat(others, o.OtherVariables, o.cloneVariables)
 	}
 
 	for _, name := range slices.Sorted(maps.Keys(l.vars)) {
-		if read[name] {
-			continue
-		}
 		switch {
+		case slices.Contains(own, name), slices.Contains(others, name):
 		case strings.HasPrefix(name, "SQSD_"):
 			l.warnAt(name, "", "docs/options.md lists every option",
 				"this variable of another daemon is not supported")

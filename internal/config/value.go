@@ -24,18 +24,15 @@ const (
 )
 
 type value struct {
-	kind    string
-	allowed string
-	// low and high are the limits as text, if there are any.
-	low, high string
-	choices   []string
-	// otherSpellings means that set accepts other spellings of choices.
-	otherSpellings bool
+	kind                  string
+	allowed               string
+	low, high             string
+	choices               []string
+	acceptsOtherSpellings bool
 	// nearest returns an allowed value to suggest, or "" for the default; may be nil.
 	nearest func(text string) string
 	// sample is suggested instead of the option's Example; may be nil.
-	sample func() string
-	// alternative follows the suggested value.
+	sample      func() string
 	alternative string
 	set         func(text string) error
 	get         func() string
@@ -196,7 +193,7 @@ func autoSwitch(field *string) value {
 		}
 		return Off, err == nil
 	})
-	v.otherSpellings = true
+	v.acceptsOtherSpellings = true
 	return v
 }
 
@@ -209,7 +206,7 @@ func anyCase(field *string, allowed string, offered []string, silent ...string) 
 		}
 		return known[i], true
 	})
-	v.otherSpellings = true
+	v.acceptsOtherSpellings = true
 	return v
 }
 
@@ -240,7 +237,7 @@ func list(field *[]string, allowed string, rule func(string) (string, error)) va
 	}, func(all []string) string { return strings.Join(all, ",") })
 }
 
-// ParseDuration parses "30s", "5m", "1h30m", "4d" or a number of seconds, without a plus sign.
+// ParseDuration parses "30s", "5m", "1h30m", "4d" or a number of seconds.
 func ParseDuration(text string) (time.Duration, error) {
 	scale := time.Second
 	number, inDays := strings.CutSuffix(text, "d")
@@ -302,8 +299,7 @@ func parseInteger(text string) (int, error) {
 	return n, nil
 }
 
-// hasPlus finds the sign that package strconv accepts. Ports, weights and statuses are unsigned, so numbers of all
-// kinds reject it.
+// hasPlus finds the sign that package strconv accepts, but ports, weights and statuses do not.
 func hasPlus(text string) bool { return strings.HasPrefix(text, "+") }
 
 func parseNumber(text string) (float64, error) {

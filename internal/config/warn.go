@@ -88,8 +88,7 @@ func (c *Config) SecretWarnings() (found []Problem) {
 	return found
 }
 
-// warnReadable skips files of other users, such as those mounted by container platforms, because this user cannot
-// change their permissions.
+// warnReadable skips files of other users, whose permissions this user cannot change.
 func warnReadable(l *loader, option, path string) {
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm()&0o004 == 0 || !trust.Owns(info) {
@@ -115,8 +114,7 @@ func (l *loader) concerns(names ...string) bool {
 
 func differsInFunction(l *loader) bool { return l.s.ToFunction() != l.cfg.ToFunction() }
 
-// warnRanges warns about values that Elastic Beanstalk may reject. Its documentation is inconsistent; tendril accepts
-// the wider range.
+// warnRanges warns about values that Elastic Beanstalk may reject: its documentation is inconsistent.
 func warnRanges(l *loader) {
 	const older, newer, connections = 1800 * time.Second, 100, 100
 	if l.cfg.InactivityTimeout > older {

@@ -157,7 +157,6 @@ func (a *Applier) noLogin() string {
 	return "/bin/false"
 }
 
-// idOf returns the third field of an entry of passwd or group, or "".
 func idOf(entry string) string {
 	if fields := strings.Split(entry, ":"); len(fields) > 2 {
 		return fields[2]

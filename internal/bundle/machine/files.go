@@ -24,7 +24,7 @@ const (
 )
 
 func (a *Applier) file(ctx context.Context, f *bundle.MachineFile) (Outcome, error) {
-	uid, gid, err := ids(f.Owner, f.Group)
+	owner, err := findOwner(f.Owner, f.Group)
 	if err != nil {
 		return unchanged, err
 	}
@@ -32,7 +32,7 @@ func (a *Applier) file(ctx context.Context, f *bundle.MachineFile) (Outcome, err
 		return unchanged, err
 	}
 	if f.IsLink {
-		return a.link(f, uid, gid)
+		return a.link(f, owner)
 	}
 
 	var content io.ReadSeeker = strings.NewReader(f.Content)
@@ -45,7 +45,7 @@ func (a *Applier) file(ctx context.Context, f *bundle.MachineFile) (Outcome, err
 		content = source.File
 	}
 
-	want := attributes{mode: newMode, uid: uid, gid: gid}
+	want := attributes{newMode, owner}
 	if f.HasMode {
 		want.mode = f.Mode
 	}
@@ -87,11 +87,13 @@ func replaceFile(path string, info fs.FileInfo, content io.ReadSeeker, want attr
 }
 
 type attributes struct {
-	mode     fs.FileMode
-	uid, gid int // -1 is the user or group of tendril
+	mode fs.FileMode
+	ownership
 }
 
-// keepUnset takes over the attributes of the current file that f leaves open.
+// ownership has -1 for the current owner, or for tendril's user if the file is new.
+type ownership struct{ uid, gid int }
+
 func (a *attributes) keepUnset(current fs.FileInfo, f *bundle.MachineFile) {
 	if !f.HasMode {
 		a.mode = permissions(current.Mode())
@@ -107,10 +109,10 @@ func (a *attributes) keepUnset(current fs.FileInfo, f *bundle.MachineFile) {
 }
 
 func (a attributes) set(f *os.File, info fs.FileInfo) (did bool, err error) {
-	if a.haveOwner(info) && permissions(info.Mode()) == a.mode {
+	if a.matches(info) && permissions(info.Mode()) == a.mode {
 		return false, nil
 	}
-	if !a.haveOwner(info) {
+	if !a.matches(info) {
 		if err := f.Chown(a.uid, a.gid); err != nil {
 			return true, err
 		}
@@ -118,10 +120,10 @@ func (a attributes) set(f *os.File, info fs.FileInfo) (did bool, err error) {
 	return true, f.Chmod(a.mode) // changing the owner clears the setuid bit
 }
 
-func (a attributes) haveOwner(info fs.FileInfo) bool {
+func (o ownership) matches(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
-	isOwner := !ok || a.uid < 0 || a.uid == int(stat.Uid)
-	isGroup := !ok || a.gid < 0 || a.gid == int(stat.Gid)
+	isOwner := !ok || o.uid < 0 || o.uid == int(stat.Uid)
+	isGroup := !ok || o.gid < 0 || o.gid == int(stat.Gid)
 	return isOwner && isGroup
 }
 
@@ -199,7 +201,7 @@ func withoutEOF(errs ...error) error {
 }
 
 // link also sets the mode of the link's target, as cfn-init does, unless the target has its own step.
-func (a *Applier) link(f *bundle.MachineFile, uid, gid int) (Outcome, error) {
+func (a *Applier) link(f *bundle.MachineFile, want ownership) (Outcome, error) {
 	did := false
 	if to, err := os.Readlink(f.Path); err != nil || to != f.Content {
 		if err := replaceByLink(f.Path, f.Content); err != nil {
@@ -213,9 +215,9 @@ func (a *Applier) link(f *bundle.MachineFile, uid, gid int) (Outcome, error) {
 		return changedIf(did), err
 	}
 
-	if !(attributes{uid: uid, gid: gid}).haveOwner(info) {
+	if !want.matches(info) {
 		did = true
-		if err := os.Lchown(f.Path, uid, gid); err != nil {
+		if err := os.Lchown(f.Path, want.uid, want.gid); err != nil {
 			return Changed, err
 		}
 	}
@@ -256,29 +258,29 @@ func replaceByLink(path, to string) error {
 	return os.Symlink(to, path)
 }
 
-func ids(owner, group string) (uid, gid int, err error) {
-	uid, err = number(owner, func() (string, error) {
-		u, err := user.Lookup(owner)
+func findOwner(name, group string) (o ownership, err error) {
+	o.uid, err = findID(name, func() (string, error) {
+		u, err := user.Lookup(name)
 		if err != nil {
 			return "", err
 		}
 		return u.Uid, nil
 	})
 	if err != nil {
-		return -1, -1, err
+		return o, err
 	}
 
-	gid, err = number(group, func() (string, error) {
+	o.gid, err = findID(group, func() (string, error) {
 		g, err := user.LookupGroup(group)
 		if err != nil {
 			return "", err
 		}
 		return g.Gid, nil
 	})
-	return uid, gid, err
+	return o, err
 }
 
-func number(name string, lookUp func() (string, error)) (int, error) {
+func findID(name string, lookUp func() (string, error)) (int, error) {
 	if name == "" {
 		return -1, nil
 	}

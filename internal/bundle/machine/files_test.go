@@ -136,7 +136,7 @@ func TestAttributesOfAFileThatBecameALinkAreNotSet(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	got, err := replaceFile(path, before, strings.NewReader("x"), attributes{mode: 0o666, uid: -1, gid: -1})
+	got, err := replaceFile(path, before, strings.NewReader("x"), attributes{0o666, ownership{-1, -1}})
 	if err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("%s, %v, want an error that names the file", got, err)
 	}

@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	maxDownload     = 1 << 30 // bytes, also of a file on this machine
+	maxDownload     = 1 << 30 // bytes
 	maxUnpacked     = 4 << 30 // bytes, all files together
 	maxEntries      = 200_000 // of an archive
 	downloadTimeout = 30 * time.Minute
@@ -163,7 +163,7 @@ func (a *Applier) source(ctx context.Context, s *bundle.Source) (Outcome, error)
 	return changedIf(u.changed), nil
 }
 
-// unpacking unpacks an archive. Neither names nor links of entries can lead outside root.
+// unpacking unpacks an archive. Neither names nor links can lead outside root.
 type unpacking struct {
 	root    *os.Root
 	left    int64 // bytes

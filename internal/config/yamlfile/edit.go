@@ -349,7 +349,7 @@ func (e *editor) remove(parent *Node, i int) *Fault {
 
 var plainScalar = regexp.MustCompile(`^[A-Za-z0-9./_+][A-Za-z0-9 ./_+:@=,?&%~-]*$`)
 
-// scalarText returns the plainest form that is read as value, even with a comment after it.
+// scalarText returns a form that is read as value, even before a comment.
 func (e *editor) scalarText(value string) (string, *Fault) {
 	forms := []string{"'" + strings.ReplaceAll(value, "'", "''") + "'", jsonText(value)}
 	if plainScalar.MatchString(value) {

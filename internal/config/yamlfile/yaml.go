@@ -21,7 +21,7 @@ type Options struct {
 	PlainOnly bool
 	// The limits protect the parser, which takes quadratic time or more for some files.
 	MaxBytes, MaxTokens, MaxDepth int
-	// Form describes the expected content, for example "map of settings".
+	// Form names the expected content, such as "map of settings".
 	Form string
 	// HintTooMuch is for files that are too large, HintForm for files that are not a map or too deeply nested, and
 	// HintSyntax for invalid YAML.

@@ -47,10 +47,15 @@ type Token struct {
 	LastUsed time.Time `json:"last_used,omitzero"`
 }
 
-// The secret has 256 random bits, so an unsalted SHA-256 digest is sufficient.
 type stored struct {
 	Token
 	SHA256 string `json:"sha256"`
+}
+
+// The secret has 256 random bits, so an unsalted digest is sufficient.
+func digest(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:])
 }
 
 var validName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
@@ -67,10 +72,9 @@ func Create(dataDir string, t Token, now time.Time) (secret string, err error) {
 	}
 
 	secret = prefix + api.NewToken()
-	sum := sha256.Sum256([]byte(secret))
 	t.Created = now.UTC().Truncate(time.Second)
 	t.LastUsed = time.Time{}
-	tokens = append(tokens, stored{t, hex.EncodeToString(sum[:])})
+	tokens = append(tokens, stored{t, digest(secret)})
 	return secret, write(dataDir, tokens)
 }
 
@@ -80,7 +84,7 @@ func CanCreate(dataDir string, t Token) error {
 	return err
 }
 
-// checkNew returns the existing tokens if t can be added to them.
+// checkNew also returns the existing tokens.
 func (t *Token) checkNew(dataDir string) ([]stored, error) {
 	tokens, err := read(dataDir)
 	if err != nil {
@@ -201,8 +205,8 @@ type File struct {
 	Log *slog.Logger
 
 	mu     sync.Mutex
-	info   fs.FileInfo // at the last read; nil if the file was missing
-	err    error       // of the last read
+	info   fs.FileInfo // at the last read
+	err    error
 	tokens []stored
 	used   map[string]time.Time
 }
@@ -217,8 +221,7 @@ func (f *File) Find(secret string) (Token, bool) {
 	defer f.mu.Unlock()
 	f.reread()
 
-	sum := sha256.Sum256([]byte(secret))
-	got := []byte(hex.EncodeToString(sum[:]))
+	got := []byte(digest(secret))
 	var found *stored
 	for i := range f.tokens {
 		if subtle.ConstantTimeCompare([]byte(f.tokens[i].SHA256), got) == 1 {
@@ -246,7 +249,7 @@ func (f *File) reread() {
 	}
 
 	tokens, err := read(f.Dir)
-	if isReported := f.err != nil && err != nil && f.err.Error() == err.Error(); err != nil && !isReported {
+	if err != nil && (f.err == nil || f.err.Error() != err.Error()) {
 		f.Log.Error("tokens not accepted", "err", err)
 	}
 	f.info, f.err, f.tokens = info, err, tokens
