@@ -22,27 +22,9 @@ const (
 // completionSource returns completions, each with an optional description after a tab.
 type completionSource func(ctx context.Context, cmd *cobra.Command, client *api.Client) ([]string, error)
 
-// argumentSource returns the source for a placeholder of an argument, or nil.
-func argumentSource(family, placeholder string) completionSource {
-	switch placeholder {
-	case "QUEUE":
-		return completeQueues
-	case "PROCESS":
-		return completeProcesses
-	case "VERSION":
-		return completeVersions
-	case "ID":
-		if family == "dead" {
-			return completeDeadLetters
-		}
-		return completeMessages
-	case "NAME":
-		if family == "tasks" {
-			return completeTasks
-		}
-	}
-	return nil
-}
+// argumentSources has the sources by placeholder, or by family and placeholder.
+var argumentSources = map[string]completionSource{"QUEUE": completeQueues, "PROCESS": completeProcesses,
+	"VERSION": completeVersions, "ID": completeMessages, "dead ID": completeDeadLetters, "tasks NAME": completeTasks}
 
 func completeSubcommands(c *base.CLI, cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
@@ -54,7 +36,7 @@ func completeSubcommands(c *base.CLI, cmd *cobra.Command) {
 	}
 }
 
-// completeFlags ignores errors, because registering fails only for flags that the command lacks or has completed itself.
+// completeFlags keeps the command's own completions.
 func completeFlags(c *base.CLI, cmd *cobra.Command) {
 	if f := cmd.Flags().Lookup("queue"); f != nil && !base.IsSetting(f) {
 		_ = cmd.RegisterFlagCompletionFunc("queue", completes(c, completeQueues, true))
@@ -63,21 +45,22 @@ func completeFlags(c *base.CLI, cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("to", completes(c, completeQueues, true))
 }
 
-// argument matches the placeholder of the first argument, such as QUEUE in "peek [QUEUE]".
+// argument finds QUEUE in "peek [QUEUE]".
 var argument = regexp.MustCompile(`^[^ ]+ .*?\b([A-Z]{2,})\b`)
 
-// argumentCompletions returns nil for an argument that the shell completes as a file.
 func argumentCompletions(c *base.CLI, cmd *cobra.Command) cobra.CompletionFunc {
 	placeholder := ""
 	if m := argument.FindStringSubmatch(cmd.Use); m != nil {
 		placeholder = m[1]
 	}
-	if source := argumentSource(cmd.Parent().Name(), placeholder); source != nil {
-		return completes(c, source, strings.Contains(cmd.Use, "..."))
+	for _, key := range []string{cmd.Parent().Name() + " " + placeholder, placeholder} {
+		if source := argumentSources[key]; source != nil {
+			return completes(c, source, strings.Contains(cmd.Use, "..."))
+		}
 	}
 	switch placeholder {
-	case "DIR", "FILE", "FOLDER", "MESSAGE": // MESSAGE|FILE
-		return nil
+	case "DIR", "FILE", "FOLDER", "MESSAGE":
+		return nil // the shell completes files
 	}
 	return cobra.NoFileCompletions
 }
@@ -95,7 +78,7 @@ func completes(c *base.CLI, source completionSource, several bool) cobra.Complet
 			return nil, nothingElse
 		}
 
-		client.Bodies = false // pressing Tab does not request bodies
+		client.Bodies = false
 		ctx, cancel := context.WithTimeout(context.Background(), completionTimeout)
 		defer cancel()
 		offered, err := source(ctx, cmd, client)

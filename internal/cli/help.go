@@ -72,7 +72,6 @@ func printHelp(cmd *cobra.Command, _ []string) {
 	cmd.Println(text + "\n\n" + strings.TrimSuffix(cmd.UsageString(), "\n"))
 }
 
-// reflow rewraps paragraphs, but not indented lines.
 func reflow(text string) string {
 	var blocks []string
 	inParagraph := false

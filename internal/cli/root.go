@@ -92,7 +92,7 @@ signal.`,
 	add("settings", settings.NewCheck(c), inspect.NewDoctor(c), settings.NewExplain(c), provision.NewGenerate(c),
 		settings.NewConfig(c), settings.NewGetConfig(c), newVersion(c))
 
-	// Singular and plural are aliases of each other. See docs/decisions/0052.
+	// See docs/decisions/0052.
 	for _, plural := range root.Commands() {
 		switch plural.Name() {
 		case "queues", "tasks", "logs", "events", "tokens", "instances":
@@ -108,8 +108,8 @@ signal.`,
 	return root
 }
 
-// wordsOfPackage is a line of cobra's script that needs the package bash-completion; wordsOfBash replaces it. Without
-// the package, bash also splits words at "=" and ":", so words with these characters are not completed.
+// wordsOfPackage, in cobra's script, needs the package bash-completion; wordsOfBash replaces it. Without the package, bash
+// also splits words at "=" and ":", so such words are not completed.
 const (
 	wordsOfPackage = `    _get_comp_words_by_ref "$@" cur prev words cword
 `
@@ -143,7 +143,7 @@ func plainBash(root *cobra.Command) {
 	}
 }
 
-// wrapArguments adds exit statuses and hints to errors of arguments, and makes --help-all print the help instead.
+// wrapArguments makes --help-all print the help, whatever the arguments.
 func wrapArguments(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -157,17 +158,16 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 		}
 	}
 
-	if hint := didYouMean(near, "'%s'"); hint != "" {
-		return base.Fail(base.ExitUsage, err, hint)
-	}
-
-	return base.Fail(base.ExitUsage, err, "see '"+cmd.CommandPath()+" --help'")
+	return base.Fail(base.ExitUsage, err, cmp.Or(didYouMean(near, "'%s'"), seeHelp(cmd)))
 }
+
+func seeHelp(cmd *cobra.Command) string { return "see '" + cmd.CommandPath() + " --help'" }
 
 func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var empty *pflag.ValueRequiredError
 	var invalid *pflag.InvalidValueError
+	hint := seeHelp(cmd)
 	switch {
 	case errors.As(err, &unknown):
 		name := unknown.GetSpecifiedName()
@@ -176,19 +176,18 @@ func flagError(cmd *cobra.Command, err error) error {
 				name, err = word, fmt.Errorf("unknown flag: -%s", word)
 			}
 		}
-		return base.Fail(base.ExitUsage, err, unknownFlagHint(cmd, name))
+		hint = unknownFlagHint(cmd, name)
 	case errors.As(err, &empty):
 		name := empty.GetFlag().Name
 		example := strings.ToUpper(kindOf(empty.GetFlag()))
 		if o, found := config.Lookup(name); found && base.IsSetting(empty.GetFlag()) {
 			example = o.ExampleText()
 		}
-		return base.Fail(base.ExitUsage, err, fmt.Sprintf("use --%s=%s", name, example))
+		hint = fmt.Sprintf("use --%s=%s", name, example)
 	case errors.As(err, &invalid):
 		return invalidFlag(invalid)
 	}
-
-	return base.Fail(base.ExitUsage, err, "see '"+cmd.CommandPath()+" --help'")
+	return base.Fail(base.ExitUsage, err, hint)
 }
 
 func unknownFlagHint(cmd *cobra.Command, name string) string {
@@ -219,7 +218,7 @@ func unknownFlagHint(cmd *cobra.Command, name string) string {
 		return "--" + name + " is a flag of 'tendril up'"
 	}
 
-	return "see '" + cmd.CommandPath() + " --help'"
+	return seeHelp(cmd)
 }
 
 func commandsWith(cmd *cobra.Command, name string) (paths []string) {
@@ -233,16 +232,16 @@ func commandsWith(cmd *cobra.Command, name string) (paths []string) {
 }
 
 func invalidFlag(invalid *pflag.InvalidValueError) error {
-	name := "--" + invalid.GetFlag().Name
+	name, value := "--"+invalid.GetFlag().Name, invalid.GetValue()
 	switch invalid.GetFlag().Value.Type() {
 	case "duration":
-		return base.Usagef("invalid %s %q: not a duration", name, invalid.GetValue()).
+		return base.Usagef("invalid %s %q: not a duration", name, value).
 			Hint("use a number and its unit (ms, s, m or h), such as " + name + "=30s")
 	case "int":
-		return base.Usagef("invalid %s %q: not a whole number", name, invalid.GetValue()).
+		return base.Usagef("invalid %s %q: not a whole number", name, value).
 			Hint("use digits only, such as " + name + "=10")
 	case "bool":
-		return base.Usagef("invalid %s %q: neither true nor false", name, invalid.GetValue()).
+		return base.Usagef("invalid %s %q: neither true nor false", name, value).
 			Hint("write " + name + " alone for true, or " + name + "=false")
 	}
 

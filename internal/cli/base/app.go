@@ -38,8 +38,8 @@ func splitAtDash(cmd *cobra.Command, args []string) (dirs, command []string) {
 	return args[:dash], args[dash:]
 }
 
-// PrepareApp reads the arguments and settings of 'tendril up', and opens the app's folder or archive. If only a runnable
-// app is missing, it returns options with a Config along with the error.
+// PrepareApp reads the arguments and settings of 'tendril up', and opens the app. If only a runnable app is missing, it
+// returns options with a Config along with the error.
 func PrepareApp(c *CLI, cmd *cobra.Command, args []string,
 	open func(path string) (*bundle.Bundle, error)) (environment.Options, error) {
 	dirs, command := splitAtDash(cmd, args)
@@ -94,7 +94,7 @@ func optionsFor(c *CLI, cfg *config.Config, b *bundle.Bundle, command []string) 
 	return opts, nil
 }
 
-// deliverToLocalhost sets the target of the queues without one, for a daemon that runs next to the app's web server.
+// deliverToLocalhost is for a daemon that runs next to the app's web server.
 func deliverToLocalhost(cfg *config.Config) {
 	for i := range cfg.Queues {
 		if q := &cfg.Queues[i]; q.ToOwnApp() {
@@ -117,7 +117,6 @@ func noAppError() error {
 		"or a Lambda function: tendril up --function NAME, or --lambda COMMAND for a local one")
 }
 
-// initHint returns the hint that 'tendril init' supports the folder's app, or "".
 func initHint(folder fs.FS) string {
 	app, err := scaffold.Recognize(folder, false)
 	if err != nil {
@@ -169,7 +168,7 @@ func FolderOf(dirs []string) string {
 }
 
 // IsAppHere reports whether the working directory contains the app to run. A command, a target, a function or an aws-sqsd
-// settings file takes precedence. It fails if the directory is not trusted.
+// settings file takes precedence.
 func IsAppHere(c *CLI, cmd *cobra.Command, command []string) (bool, error) {
 	if !bundle.MarksFolder(".") {
 		return false, nil

@@ -28,8 +28,8 @@ func AddEnvironment(cmd *cobra.Command) {
 		"Environment (default: the one of the working folder, else the only one running).")
 }
 
-// DataDir returns the data directory of the environment that the flags or settings select, else of the one in the
-// working directory, else of the only running one. If none is running, it returns the default.
+// DataDir returns the data directory of the environment that flags or settings select, else of the one in the working
+// directory, else of the only running one, else the default.
 func (c *CLI) DataDir(cmd *cobra.Command) (string, error) {
 	flags := cmd.Flags()
 	if flags.Changed("data-dir") {
@@ -185,8 +185,7 @@ func chooseHint(choices []api.Found) string {
 	return "name one with -e, such as -e " + terminal.ShellWord(choices[0].Name)
 }
 
-// deepestContaining returns the environments in the folder closest to here. One folder can run several, under different
-// names.
+// deepestContaining may return several environments, because one folder can run several under different names.
 func deepestContaining(here string, running []api.Found) (containing []api.Found) {
 	for _, f := range running {
 		switch {

@@ -75,8 +75,8 @@ func (c *CLI) LookUp(name string) (value string, found bool) {
 	return "", false
 }
 
-// Confirm returns an error unless yes is true or the user at the terminal types word. act completes "this would"; the
-// error without a terminal suggests flags.
+// Confirm returns an error unless yes is true or the user types word. act completes "this would". Without a terminal, the
+// error suggests flags.
 func (c *CLI) Confirm(act, word, flags string, yes bool) error {
 	if yes {
 		return nil

@@ -60,7 +60,7 @@ func WithoutReaderGone(err error) error {
 	return errors.Join(rest...)
 }
 
-// joinedErrors returns the errors in err, or nil if err is not the result of [errors.Join].
+// joinedErrors returns nil if err is not the result of [errors.Join].
 func joinedErrors(err error) []error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok || err.Error() != errors.Join(joined.Unwrap()...).Error() {

@@ -93,7 +93,7 @@ func PrintUnanswered[T any](c *CLI, answers []api.FromInstance[T]) error {
 	answered := slices.ContainsFunc(answers, func(a api.FromInstance[T]) bool { return a.Err == nil })
 	if !answered {
 		first := &answers[0]
-		if why := first.Instance.NoDetails; why != "" { // the answer that the console would give
+		if why := first.Instance.NoDetails; why != "" {
 			return Conflictf("no details of this instance: %s", why)
 		}
 		return first.Err

@@ -135,7 +135,7 @@ func (c *CLI) PrintJSON(v any) error {
 	return encodeJSON(c.DataOut(), v, "  ")
 }
 
-// IndentedJSON returns v as JSON, indented by two spaces, without HTML escapes, and with a final newline.
+// IndentedJSON returns v as indented JSON, with a final newline.
 func IndentedJSON(v any) (string, error) {
 	var b strings.Builder
 	err := encodeJSON(&b, v, "  ")
@@ -180,10 +180,10 @@ func (t *Table) Add(name, value string) {
 	}
 }
 
-// Plain makes text safe for a single line on a terminal by escaping unprintable characters.
+// Plain escapes unprintable characters, for a single line on a terminal.
 func Plain(text string) string { return terminal.Plain(text, false) }
 
-// Preview returns text on one line. If it has more than limit characters, it is truncated and followed by its size.
+// Preview returns text on one line. After limit characters, it is truncated and followed by its size.
 func Preview(text string, limit int) string {
 	short := Plain(cutRunes(text, limit+1))
 	if utf8.RuneCountInString(short) <= limit {
@@ -246,8 +246,8 @@ func Plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Summary prints how many messages were processed, unless err ended the command before the first one, or the reader of
-// its output is gone. It returns err.
+// Summary prints how many messages were processed, unless an error ended the command before the first one, or the
+// reader is gone. It returns err.
 func (c *CLI) Summary(what string, n int, err error) error {
 	if err == nil || n > 0 && !errors.Is(err, errReaderGone) {
 		c.PrintErrf("%s %s\n", Plural(n, "message"), what)

@@ -16,11 +16,11 @@ import (
 
 // OutliveReader makes writes to a closed pipe return an error instead of killing the process.
 func OutliveReader() {
-	// Handle the signal instead of ignoring it, because child processes would inherit an ignored signal.
+	// Child processes would inherit an ignored signal.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 }
 
-// Unescaped returns the underlying writer if w escapes control sequences, and w otherwise.
+// Unescaped returns the underlying writer if w escapes control sequences, otherwise w.
 func Unescaped(w io.Writer) io.Writer {
 	if escaping, ok := w.(*terminal.Writer); ok {
 		return escaping.To

@@ -26,7 +26,7 @@ func AwaitRevision(ctx context.Context, c *CLI, client *api.Client, wait time.Du
 
 		batches := all.Batches()
 		if batches != "" {
-			deadline = time.Now().Add(wait) // batches take longer
+			deadline = time.Now().Add(wait)
 		}
 		if batches != "" && batches != lastBatches {
 			c.PrintErrln(batches)

@@ -31,10 +31,8 @@ type textValue struct {
 
 func (v *textValue) String() string { return v.text }
 
-// Set stores the text without validating it.
 func (v *textValue) Set(s string) error { v.text = s; return nil }
 
-// Type returns the value's placeholder in the help.
 func (v *textValue) Type() string { return v.kind }
 
 // OptionTable returns the table of all options, computed once.
@@ -65,7 +63,7 @@ func AddSettingsOf(cmd *cobra.Command, include func(config.Option) bool) {
 }
 
 func addSetting(flags *pflag.FlagSet, o config.Option, name string, hidden bool) {
-	help := o.Help + " (default: " + o.DefaultText() + ")" // a description
+	help := o.Help + " (default: " + o.DefaultText() + ")"
 	if o.Default != "" {
 		help = o.Help + " (default " + o.DefaultText() + ")"
 	}

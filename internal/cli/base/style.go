@@ -72,7 +72,7 @@ func ColumnWidths(rows [][]string) []int {
 	return widths
 }
 
-// CellStyle returns the style of a table's cell. It dims the heading, which is the first row, and colors states.
+// CellStyle dims the heading, which is the first row, and colors states.
 func CellStyle(rows [][]string, row, column int) Style {
 	if row == 0 {
 		return Faint

@@ -181,8 +181,8 @@ func firstKey(sent []byte) (key string, n int) {
 	return "", min(end+1, len(sent))
 }
 
-// readKeys sends typed keys to a channel, and closes it at the end of the input. Reading cannot be interrupted, so once
-// ctx is done, it returns only after the next key.
+// readKeys closes the channel at the end of the input. Once ctx is done, it returns only after the next key, because
+// reading cannot be interrupted.
 func readKeys(ctx context.Context, in io.Reader, keys chan<- string) {
 	defer close(keys)
 	sent := make([]byte, 256)

@@ -153,7 +153,6 @@ func Explained(err error) error {
 	return err
 }
 
-// messageHint returns what to do about a refused message body, or "".
 func messageHint(code, message string) string {
 	switch {
 	case strings.Contains(message, "must contain the parameter MessageBody"):

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -126,32 +127,33 @@ type watchFrame struct {
 	scroll int
 }
 
-// Lines implements [Screen].
 func (f *watchFrame) Lines(width, height int) []string {
-	room := max(height-1, 0)
-	f.scroll = max(min(f.scroll, len(f.lines)-room), 0)
-	shown := append([]string{}, f.lines[f.scroll:min(f.scroll+room, len(f.lines))]...)
-	for len(shown) < room {
-		shown = append(shown, "")
-	}
-
+	shown, below := Window(f.lines, height-1, &f.scroll)
 	footer := Stamp(f.at) + "   q quit   ↑ ↓ scroll"
 	if f.lost != "" {
 		footer = Stamp(f.at) + "   No response, retrying: " + f.lost
 	}
-	if below := len(f.lines) - f.scroll - room; below > 0 {
+	if below > 0 {
 		footer += fmt.Sprintf("   %d more ↓", below)
 	}
 	return append(shown, CutWidth(Plain(footer), width))
 }
 
-// Press implements [Screen].
 func (f *watchFrame) Press(key string, height int) (quit bool) {
 	f.scroll = Scrolled(f.scroll, key, max(height-2, 1))
 	return key == "q" || key == "Q" || key == KeyInterrupt
 }
 
-// Scrolled returns the scroll position after a key. The caller must limit it to the text's length.
+// Window returns the visible lines, padded to room, and the number of lines below. It limits scroll.
+func Window[L any](lines []L, room int, scroll *int) (visible []L, below int) {
+	room = max(room, 0)
+	*scroll = max(min(*scroll, len(lines)-room), 0)
+	visible = slices.Clone(lines[*scroll:min(*scroll+room, len(lines))])
+	visible = append(visible, make([]L, room-len(visible))...)
+	return visible, len(lines) - *scroll - room
+}
+
+// Scrolled returns the scroll position after a key; see [Window].
 func Scrolled(scroll int, key string, page int) int {
 	switch key {
 	case KeyUp, "k":

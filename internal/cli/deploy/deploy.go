@@ -78,7 +78,7 @@ environment, according to --rollout-policy, and --abort returns all of them to t
 	})
 }
 
-// readyToDeploy returns the latest versions, or an error if a deployment is in progress.
+// readyToDeploy also returns the latest versions.
 func readyToDeploy(ctx context.Context, client *api.Client) ([]api.AppVersion, error) {
 	all, err := client.LatestVersions(ctx)
 	if err != nil {
@@ -187,7 +187,6 @@ func deployAndFollow(ctx context.Context, c *base.CLI, client *api.Client, f bas
 	return f.PrintDone(c, done, done.To, text)
 }
 
-// inspectCandidate warns of problems of a folder or archive, and returns its absolute path.
 func inspectCandidate(c *base.CLI, path string, appliesMachine bool) (string, error) {
 	b, err := c.OpenForInspection(path)
 	if err != nil {
@@ -213,7 +212,6 @@ func printFailedStep(c *base.CLI, err error) {
 	}
 }
 
-// noteStarting explains why a change does not start immediately.
 func noteStarting(ctx context.Context, c *base.CLI, client *api.Client) {
 	if st, err := client.Status(ctx); err == nil && st.State == api.StateStarting {
 		c.PrintErrf("environment %q is still starting; the change begins once it has started\n", client.Instance.Environment)

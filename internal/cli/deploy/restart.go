@@ -2,7 +2,6 @@ package deploy
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -72,8 +71,8 @@ func processToRestart(app []api.Process, name string) (string, error) {
 		return names[at], nil
 	}
 	if slices.Contains(retired, name) {
-		return "", base.Fail(base.ExitConflict, fmt.Errorf("process %q is draining: it was replaced and stops after its deliveries",
-			name), "restart one of "+strings.Join(names, ", "))
+		return "", base.Conflictf("process %q is draining: it was replaced and stops after its deliveries", name).
+			Hint("restart one of " + strings.Join(names, ", "))
 	}
 	return "", base.NotFoundf("process %q not found", name).Hint("'tendril status' lists them")
 }

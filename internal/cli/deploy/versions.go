@@ -64,10 +64,9 @@ func sourceText(v *api.AppVersion) string {
 	return filepath.Base(v.Source)
 }
 
-// versionArgument returns 0 if the argument is missing.
 func versionArgument(args []string) (int, error) {
 	if len(args) == 0 {
-		return 0, nil
+		return 0, nil // the default
 	}
 	number, err := strconv.Atoi(args[0])
 	if err != nil || number < 1 {

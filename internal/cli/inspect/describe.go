@@ -83,7 +83,6 @@ func AskRunning(ctx context.Context, c *base.CLI, cmd *cobra.Command, argument s
 	return &d, nil
 }
 
-// dialUnlessOther returns nil in the same cases as [AskRunning].
 func dialUnlessOther(c *base.CLI, cmd *cobra.Command, argument string) (*api.Client, error) {
 	client, err := c.Dial(cmd)
 	if errors.Is(err, api.ErrNotRunning) {
@@ -143,8 +142,7 @@ func printDescription(c *base.CLI, d *api.Description, all bool) error {
 
 	sections = append(sections, describedDeployments(d.Deployments), describedResources(d.Resources),
 		describedPlaces(d.Ports, d.Files), DescribedOptions(d.Options, all), DescribedChanges(d.Changes))
-	onlyHeading := func(rows [][]string) bool { return len(rows) == 1 }
-	sections = slices.DeleteFunc(sections, onlyHeading)
+	sections = slices.DeleteFunc(sections, func(rows [][]string) bool { return len(rows) == 1 }) // only a heading
 	for i, rows := range sections {
 		if i > 0 {
 			fmt.Fprintln(c.Out)

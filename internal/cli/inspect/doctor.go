@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -53,7 +52,7 @@ Exit status: 0 without errors, 1 with errors; warnings do not count.`,
 			return nil
 		})
 		if errs := countLevel(e.Findings, doctor.Error); err == nil && errs > 0 {
-			return base.Fail(base.ExitFailed, errors.New(base.Plural(errs, "error")+" found"))
+			return base.Failedf("%s found", base.Plural(errs, "error"))
 		}
 		return err
 	})

@@ -16,9 +16,8 @@ import (
 	"tendril/internal/observe/eventlog"
 )
 
-// Limits of reading a log file, in bytes.
 const (
-	maxTail = 1 << 20 // from its end
+	maxTail = 1 << 20 // bytes
 	maxLine = 64 << 10
 )
 
@@ -38,7 +37,6 @@ func storedLines(c *base.CLI, cmd *cobra.Command, f *api.LineFilter, notRunning 
 	return all, nil
 }
 
-// logFiles returns notRunning, with hints, if no log folder is set.
 func logFiles(c *base.CLI, cmd *cobra.Command, notRunning error) ([]string, error) {
 	cfg, err := c.LoadSettings(cmd, nil)
 	if err != nil {

@@ -30,7 +30,7 @@ type runningEnvironment struct {
 	Started     time.Time `json:"started_at"`
 }
 
-const psTimeout = 2 * time.Second // for each environment
+const psTimeout = 2 * time.Second
 
 // NewPS returns the command 'tendril ps'.
 func NewPS(c *base.CLI) *cobra.Command {

@@ -216,7 +216,6 @@ func openBreakerLines(l *api.Limit, workers []api.Worker) (lines []string) {
 	return lines
 }
 
-// nextTrial returns "" if the trial is due.
 func nextTrial(l *api.Limit) string {
 	left := time.Until(l.TrialAt)
 	if left <= 0 {

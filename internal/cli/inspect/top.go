@@ -91,14 +91,14 @@ type observation struct {
 	err    error
 }
 
-const topTimeout = 10 * time.Second // for requests of a refresh, or for a change
+const topTimeout = 10 * time.Second
 
 func observe(ctx context.Context, client *api.Client) observation {
 	ctx, cancel := context.WithTimeout(ctx, topTimeout)
 	defer cancel()
 	look := observation{client: client}
 	if look.status, look.err = client.Status(ctx); look.err == nil {
-		look.curves, _ = client.Series(ctx, "15m") // optional
+		look.curves, _ = client.Series(ctx, "15m")
 	}
 	return look
 }
@@ -142,13 +142,11 @@ func (w *topWatch) run(ctx context.Context, in, out *os.File) error {
 	return cmp.Or(err, ctx.Err())
 }
 
-// Lines implements [base.Screen].
 func (w *topWatch) Lines(width, height int) []string {
 	w.frame.now = time.Now()
 	return w.frame.lines(width, height)
 }
 
-// Press implements [base.Screen].
 func (w *topWatch) Press(key string, height int) (quit bool) {
 	act, quit := w.handleKey(key, height)
 	if act != nil {
@@ -215,8 +213,7 @@ func (w *topWatch) handleKey(key string, height int) (act topAct, quit bool) {
 	return nil, false
 }
 
-// topFixedLines are the head, the footer, and a line of overlap between pages.
-const topFixedLines = 5
+const topFixedLines = 5 // head, footer, and one of overlap between pages
 
 func (w *topWatch) askPauseOrResume() {
 	switch {

@@ -36,14 +36,8 @@ func (f *topFrame) lines(width, height int) []string {
 	head := f.head(width)
 	middle := f.middle(width)
 	if height > 0 {
-		room := max(height-len(head)-1, 0)
-		f.scroll = max(min(f.scroll, len(middle)-room), 0)
-		below := len(middle) - f.scroll - room
-		middle = middle[f.scroll:min(f.scroll+room, len(middle))]
-		for len(middle) < room {
-			middle = append(middle, nil)
-		}
-		middle = append(middle, f.footerLine(below))
+		visible, below := base.Window(middle, height-len(head)-1, &f.scroll)
+		middle = append(visible, f.footerLine(below))
 		head = head[:min(len(head), max(height-1, 0))]
 	}
 

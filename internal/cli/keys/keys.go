@@ -29,7 +29,7 @@ func (l lifetime) end(now time.Time) (time.Time, error) {
 	return now.Add(lasts).UTC().Truncate(time.Second), nil
 }
 
-// revokes adds the removal of a key to cmd. place returns the file or folder of the keys.
+// revokes gets the file or folder of the keys from place.
 func revokes(c *base.CLI, cmd *cobra.Command, noun string, place func(*cobra.Command) (string, error),
 	canRevoke, revoke func(place, name string) error) *cobra.Command {
 	cmd.Args = cobra.ExactArgs(1)

@@ -123,7 +123,6 @@ func findCandidates(ctx context.Context, w *target.Flags) (queues []*target.Queu
 	return queues, nil
 }
 
-// deadLetterQueueOf returns p itself if it is a dead-letter queue that has none of its own.
 func deadLetterQueueOf(ctx context.Context, c *base.CLI, w *target.Flags, p *target.Queue) (*deadLetterQueue, error) {
 	q, err := p.Describe(ctx)
 	if err != nil {
@@ -229,7 +228,8 @@ func newDeadList(c *base.CLI) *cobra.Command {
 		if dead, err = findDeadLetterQueues(ctx, c, w, which); err != nil {
 			return nil, err
 		}
-		return collectOldest(ctx, dead.contents(which), which)
+		messages, err = collectAll(ctx, dead.contents(which), which.begin)
+		return which.oldest(messages), err
 	}, base.ViewOf(func(messages []api.Message) error { return printDead(c, dead, messages, which) }, messageIDs))
 	return cmd
 }
@@ -259,8 +259,7 @@ func printDead(c *base.CLI, dead deadLetterQueues, messages []api.Message, which
 	return nil
 }
 
-// failedTimes returns when a dead letter was first sent and when it was dead-lettered. The attribute with its reason
-// has these times if tendril sent it to the dead-letter queue.
+// failedTimes prefers the times that tendril recorded in a copy to those of the message.
 func failedTimes(m *api.Message) (sent, died time.Time) {
 	if f := recordedFailure(m); f != nil {
 		return f.SentAt, f.FailedAt
@@ -433,26 +432,16 @@ func newDeadShow(c *base.CLI) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		selection := which.begin()
-		messages := []api.Message{}
-		for _, source := range dead.contents(which) {
-			if selection.full() {
-				break
-			}
-			found, err := collect(ctx, source, selection)
-			if err != nil {
-				return err
-			}
-			messages = append(messages, found...)
-		}
-		if len(dead) > 1 {
-			sortByTime(messages)
+		one := which.begin()
+		messages, err := collectAll(ctx, dead.contents(which), func() *selection { return one })
+		if err != nil {
+			return err
 		}
 		err = f.Print(c, messages, messageIDs(messages), func() error { return printMessages(c, messages, true) })
 		if err != nil {
 			return err
 		}
-		return selection.notFound(dead.names())
+		return one.notFound(dead.names())
 	})
 
 	return cmd

@@ -165,6 +165,7 @@ type sqsSource struct {
 func (p *sqsSource) read(ctx context.Context, n int) iter.Seq2[[]sourceMessage, error] {
 	p.holding = map[string]string{}
 	p.seen = map[string]bool{}
+	p.opened = map[string]target.Sender{}
 	if p.beforeRead != nil {
 		p.beforeRead()
 	}
@@ -182,8 +183,7 @@ func (p *sqsSource) read(ctx context.Context, n int) iter.Seq2[[]sourceMessage, 
 	}
 }
 
-// receive returns no messages at the end of the queue, or if it received only messages that it has already returned,
-// whose hold time has expired or whose copies have failed again.
+// receive returns no messages at the end of the queue, or if it received only messages that it has already returned.
 func (p *sqsSource) receive(ctx context.Context, n int) ([]sourceMessage, error) {
 	messages, err := p.from.Receive(ctx, queue.ReceiveRequest{Max: n, Wait: new(emptyTime), Visibility: new(holdTime)})
 	var batch []sourceMessage
@@ -319,9 +319,8 @@ func (p *sqsSource) resend(ctx context.Context, target string, messages []source
 	return accepted, err
 }
 
-// copies returns as many messages as fit into one send. A FIFO copy needs a new deduplication ID, because the queue
-// would drop it as a duplicate. The ID is derived from the message ID, so that a repeated redrive does not duplicate
-// the message.
+// copies returns as many messages as fit into one send. FIFO queues would drop a copy with the same deduplication ID. A
+// repeated redrive uses the same one, derived from the message ID.
 func copies(messages []sourceMessage, fifo bool) []queue.Outgoing {
 	var out []queue.Outgoing
 	bytes := 0
@@ -347,9 +346,6 @@ func (p *sqsSource) senderTo(ctx context.Context, reference string) (target.Send
 	q, err := p.open(ctx, reference)
 	if err != nil {
 		return nil, fmt.Errorf("finding the destination queue: %w", err)
-	}
-	if p.opened == nil {
-		p.opened = map[string]target.Sender{}
 	}
 	p.opened[reference] = q
 	return q, nil

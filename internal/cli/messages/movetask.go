@@ -51,7 +51,7 @@ const noSource = "CouldNotDetermineMessageSource"
 
 var errNoSource = errors.New("the task stopped early: " + noSource)
 
-// followTask waits until a task has ended, and cancels it if ctx is done. The progress bar shows the word done.
+// followTask cancels the task if ctx is done. done is the word for the progress bar.
 func followTask(ctx context.Context, c *base.CLI, task moveTask, total int, done string) (moved int, err error) {
 	every := remoteTaskPollInterval
 	if _, embedded := task.(*embeddedTask); embedded {

@@ -57,7 +57,8 @@ message from other consumers until the command exits, for at most 5 minutes.`,
 		if err != nil {
 			return nil, err
 		}
-		return collectOldest(ctx, sources, which)
+		messages, err := collectAll(ctx, sources, which.begin)
+		return which.oldest(messages), err
 	}, base.ViewOf(func(messages []api.Message) error {
 		switch {
 		case len(messages) == 0 && (which.filter.Match != "" || state != ""):
@@ -101,11 +102,15 @@ func apiState(name string) string {
 	return name
 }
 
-// collectOldest applies the limit to all sources together.
-func collectOldest(ctx context.Context, sources []messageSource, which *selector) ([]api.Message, error) {
+// collectAll sorts the messages of several sources by time. selectionOf is called for each source.
+func collectAll(ctx context.Context, sources []messageSource, selectionOf func() *selection) ([]api.Message, error) {
 	all := []api.Message{}
 	for _, source := range sources {
-		messages, err := collect(ctx, source, which.begin()) // each source may have the oldest messages
+		selection := selectionOf()
+		if selection.full() {
+			break
+		}
+		messages, err := collect(ctx, source, selection)
 		if err != nil {
 			return nil, err
 		}
@@ -113,20 +118,16 @@ func collectOldest(ctx context.Context, sources []messageSource, which *selector
 	}
 
 	if len(sources) > 1 {
-		sortByTime(all)
-		all = all[:min(len(all), which.limit)]
+		slices.SortStableFunc(all, func(a, b api.Message) int {
+			return cmp.Or(orderTime(&a).Compare(orderTime(&b)), a.SentAt.Compare(b.SentAt))
+		})
 	}
 	return all, nil
 }
 
-func sortByTime(messages []api.Message) {
-	at := func(m *api.Message) time.Time {
-		sent, died := failedTimes(m)
-		return cmp.Or(died, sent)
-	}
-	slices.SortStableFunc(messages, func(a, b api.Message) int {
-		return cmp.Or(at(&a).Compare(at(&b)), a.SentAt.Compare(b.SentAt))
-	})
+func orderTime(m *api.Message) time.Time {
+	sent, died := failedTimes(m)
+	return cmp.Or(died, sent)
 }
 
 func warnOfReceives(c *base.CLI, name string) {

@@ -50,7 +50,6 @@ queue. A copy has no reason.`,
 	})
 }
 
-// redrive uses a move task if it supports the selection, the rate and the destination.
 func (dlq *deadLetterQueue) redrive(ctx context.Context, selection *selection, to string, limit rate.Limit) (int, error) {
 	which := selection.selector
 	perSecond, supported := taskRate(limit)
@@ -89,8 +88,7 @@ func addRate(cmd *cobra.Command, done string) *rate.Limit {
 	return &limit
 }
 
-// maxTaskRate is in messages per second.
-const maxTaskRate = 500
+const maxTaskRate = 500 // messages per second
 
 // taskRate returns 0 for no limit. Move tasks support whole numbers from 1 to maxTaskRate.
 func taskRate(limit rate.Limit) (perSecond int, supported bool) {
@@ -125,8 +123,7 @@ func (dlq *deadLetterQueue) deleteByTask(ctx context.Context, which *selector, p
 
 const countTime = 20 * time.Second
 
-// changesDead adds a change of dead letters to cmd. done is its past participle. would describes the change of a queue's
-// messages.
+// changesDead adds a change of dead letters to cmd. would describes the change of a queue's messages.
 func changesDead(c *base.CLI, cmd *cobra.Command, which *selector, done string,
 	would func(dlq *deadLetterQueue, messages string) string,
 	do func(context.Context, *deadLetterQueue, *selection) (int, error)) *cobra.Command {

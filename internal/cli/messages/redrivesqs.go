@@ -7,7 +7,6 @@ import (
 	"tendril/internal/aws"
 )
 
-// errCopyRest means that a move task cannot move the remaining messages.
 var errCopyRest = errors.New("the remaining messages must be copied")
 
 // redriveOnSQS returns errCopyRest if the endpoint has no move tasks, or if tendril itself sent a message to the

@@ -46,7 +46,7 @@ are hidden.`,
 
 	w := target.AddQueue(c, cmd, target.AllQueues)
 	cmd.Flags().StringVar(&to, "to", "", "URL to post to (default: the target of the message's queue).")
-	base.Complete(cmd, "to") // not the queue of other commands
+	base.Complete(cmd, "to") // not a queue
 	f := base.AddOutput(cmd)
 	return base.Changes(c, cmd, func(ctx context.Context, args []string) (*base.Plan, error) {
 		p := &replay{c: c, to: to, queue: w.Queue, format: *f, posters: map[string]*environment.Poster{}}
@@ -59,8 +59,7 @@ are hidden.`,
 	})
 }
 
-// load reads a message by ID, or a file or standard input. For a file, the running environment is optional if the user
-// gave a URL.
+// load needs no running environment for a file if the user gave a URL.
 func (p *replay) load(ctx context.Context, w *target.Flags, name string) ([]api.Message, error) {
 	if name == "-" {
 		return p.loadFrom(w, p.c.In)
@@ -262,7 +261,6 @@ func (p *replay) poster(ctx context.Context, name string) (*environment.Poster, 
 	return poster, nil
 }
 
-// postOptions affect a POST.
 var postOptions = []string{"http-path", "mime-type", "via-sns", "inactivity-timeout", "visibility-timeout", "deadline",
 	"success-codes", "header-budget", "connect-timeout", "keepalive", "target-ca", "target-cert", "target-key"}
 

@@ -105,7 +105,7 @@ func (p *selector) matches(m *sourceMessage) bool {
 		(f.Reason == nil || embedded || *f.Reason == failureGroup(&m.Message))
 }
 
-// parse reads the flags, and IDs from args. Exactly one of them must select messages.
+// parse fails unless either args or flags select messages.
 func (p *selector) parse(args []string) error {
 	p.ids = args
 	if err := p.parseFilter(); err != nil {
@@ -250,6 +250,11 @@ func (p *selector) batchSize() int {
 		return min(p.limit, largeBatch)
 	}
 	return largeBatch
+}
+
+// oldest applies the limit to messages of several sources, each of which may have the oldest.
+func (p *selector) oldest(messages []api.Message) []api.Message {
+	return messages[:min(len(messages), p.limit)]
 }
 
 func (p *selector) expectedCount(count int) int {

@@ -79,7 +79,7 @@ func wantedAlarms(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []s
 	}
 
 	opts, err := base.PrepareApp(c, cmd, args, c.OpenForInspection)
-	if opts.Config == nil { // alarms do not need a runnable app
+	if opts.Config == nil { // the app is not needed
 		return nil, err
 	}
 

@@ -214,7 +214,7 @@ func accountOf(s *config.Settings) string {
 	return "123456789012" // to be replaced by the user
 }
 
-// localOptions apply to this machine only; the files set their own where necessary.
+// localOptions apply to this machine only.
 var localOptions = []string{"config", "data-dir", "listen", "console", "console-insecure", "console-hosts", "pid-file", "name"}
 
 func addArgs(c *base.CLI, p *generate.Plan, opts *environment.Options) error {

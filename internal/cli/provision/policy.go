@@ -13,7 +13,7 @@ import (
 // IamPolicy returns the IAM policy that the settings need. If they need none, it prints a notice and returns nil.
 func IamPolicy(c *base.CLI, cmd *cobra.Command, args []string, role string) (*cloud.Policy, error) {
 	opts, err := base.PrepareApp(c, cmd, args, c.OpenForInspection)
-	if opts.Config == nil { // otherwise only the app is missing, which the policy does not need
+	if opts.Config == nil { // the app is not needed
 		return nil, err
 	}
 

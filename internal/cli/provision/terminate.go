@@ -45,7 +45,7 @@ directory.`,
 	cmd.Flags().StringVar(&name, "yes", "", "Name of the environment, to delete it without confirmation.")
 	return base.Changes(c, cmd, func(ctx context.Context, args []string) (*base.Plan, error) {
 		opts, err := base.PrepareApp(c, cmd, args, c.OpenForInspection)
-		if opts.Config == nil { // otherwise only the app is missing, which does not matter here
+		if opts.Config == nil { // the app is not needed
 			return nil, err
 		}
 		return planTermination(ctx, c, opts.Config, name)

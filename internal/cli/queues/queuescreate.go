@@ -19,7 +19,7 @@ type wantedQueue struct {
 	name        string
 	attributes  map[string]string
 	deadLetter  string
-	byDefault   bool // the dead-letter queue is the default, which an existing queue does not get
+	byDefault   bool // an existing queue does not get the default dead-letter queue
 	maxReceives int
 }
 

@@ -17,7 +17,7 @@ import (
 //lint:ignore U1000 it is held, and nobody reads it
 var ballast []byte
 
-// ballastSize is the additional garbage, in bytes, that may accumulate between collections.
+// ballastSize is the additional garbage between collections, in bytes.
 const ballastSize = 8 << 20
 
 const (
@@ -64,8 +64,7 @@ func limitMemory(hasApp bool) (budget int64, err error) {
 	return budget, nil
 }
 
-// startupTail is the time after which memory of the startup is unused.
-const startupTail = time.Second
+const startupTail = time.Second // afterwards, its memory is unused
 
 func returnFreeMemory() {
 	debug.FreeOSMemory()

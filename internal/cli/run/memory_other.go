@@ -6,7 +6,7 @@ import "math"
 
 func releaseProgram() {}
 
-// HideMemory does nothing, because only Linux supports it.
+// HideMemory does nothing: only Linux supports it.
 func HideMemory() {}
 
 func groupMemory() int64 { return math.MaxInt64 }

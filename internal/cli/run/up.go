@@ -150,7 +150,6 @@ func runEnvironment(c *base.CLI, opts environment.Options) (err error) {
 	}
 }
 
-// reportWarnings prints or logs warnings that no earlier version has reported.
 func reportWarnings(c *base.CLI, log *logging.Logger, asText bool, opts *environment.Options) {
 	ofSettings := c.NewWarnings(opts.Config.Warnings)
 	ofBundle := c.NewWarnings(append(base.BundleWarnings(opts.Bundle, environment.NotUsed(opts)), opts.MissingPrograms()...))

@@ -402,7 +402,7 @@ web: %s
 `, a.Web)}, settings}
 }
 
-// setting is a suggested setting. The value "" means the example in the option's documentation.
+// setting is a suggestion. The value "" means the example in the option's documentation.
 type setting struct{ key, value string }
 
 func (a *App) offered() []setting {

@@ -207,7 +207,6 @@ type firstOutcome struct {
 	known    bool
 }
 
-// awaitOutcome prefers the worker's record of the first attempt to the attempts stored with the message.
 func (o *batchSender) awaitOutcome(ctx context.Context, watch *api.Client, id string, timeout time.Duration) (
 	firstOutcome, error) {
 	d, known, err := watch.Outcome(ctx, id, timeout)
@@ -309,7 +308,7 @@ func attemptsError(failed, running, unknown int) error {
 		return nil
 	}
 
-	return base.Fail(base.ExitFailed, errors.New("first attempt: "+strings.Join(found, ", ")), hints...)
+	return base.Failedf("first attempt: %s", strings.Join(found, ", ")).Hint(hints...)
 }
 
 func deliveryText(d api.Delivery) string {

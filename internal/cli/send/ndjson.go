@@ -69,8 +69,8 @@ func ReadLines[T any](r io.Reader, parse func(number int, text []byte) (T, error
 	}
 }
 
-// parseLine takes an object with the key "body" as a message in the format of 'tendril dead export', and any other JSON
-// value as the body. It ignores exported properties that cannot be sent; unknown keys are errors.
+// parseLine takes an object with the key "body" as a message, and any other JSON value as a body. It ignores exported
+// properties that cannot be sent; unknown keys are errors.
 func parseLine(text []byte) (queue.Outgoing, error) {
 	message, when, err := ParseMessage(text)
 	if err != nil {
@@ -110,7 +110,7 @@ func ParseMessage(text []byte) (m api.Message, when delayed, err error) {
 		Body         json.RawMessage `json:"body"`
 		DelaySeconds *int            `json:"delay_seconds"`
 		NotBefore    time.Time       `json:"not_before"`
-		// Receipt is part of the output of 'tendril receive'. It is ignored.
+		// Receipt, in the output of 'tendril receive', is ignored.
 		Receipt string `json:"receipt_handle"`
 	}
 	dec := json.NewDecoder(bytes.NewReader(text))
@@ -185,7 +185,7 @@ func parseAttribute(text string) (queue.Attribute, error) {
 	return a, nil
 }
 
-// isDecimal rejects hexadecimal numbers, infinity and underscores, which SetString accepts.
+// isDecimal rejects forms such as 0x10 and Inf, which SetString accepts.
 func isDecimal(text string) bool {
 	_, ok := new(big.Float).SetString(text)
 	return ok && !strings.ContainsAny(text, "_xXpPiI")

@@ -90,7 +90,7 @@ a longer delay counts as sent when the delay ends: its age and retention start t
 	})
 }
 
-const recordingMargin = 10 * time.Second // for sending, before the wait
+const recordingMargin = 10 * time.Second
 
 func planSend(ctx context.Context, c *base.CLI, args []string, f *sendFlags) (*base.Plan, error) {
 	if f.verbose && !f.wait {
@@ -248,14 +248,13 @@ func parseDelay(text string) (time.Duration, error) {
 	return delay, nil
 }
 
-// openInput returns nil if the body is an argument.
 func openInput(c *base.CLI, args []string, f *sendFlags) (io.ReadCloser, error) {
 	switch {
 	case len(args) == 1 && (f.file != "" || f.many()):
 		return nil, base.Usagef("the body is given both as an argument and as a file or lines").
 			Hint("use only one of them")
 	case len(args) == 1 && args[0] != "-":
-		return nil, nil
+		return nil, nil // the body is the argument
 	case f.file != "" && f.file != "-":
 		file, err := os.Open(f.file)
 		if err != nil {

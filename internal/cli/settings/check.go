@@ -217,14 +217,13 @@ func scaledText(s *config.Settings) string {
 
 const shownTimes = 5
 
-// addTasks ignores an unreadable file, which Options.Validate reports.
 func (r *checkReport) addTasks(path string, now time.Time) {
 	if path == "" {
 		return
 	}
 	file, err := tasks.Read(path)
 	if err != nil {
-		return
+		return // Validate reports it
 	}
 	r.warn(file.Warnings...)
 	r.add("tasks", path, path)

@@ -219,7 +219,7 @@ lower-precedence sources or the defaults. Shows the changed lines and asks for c
 	return changesSettings(c, cmd, func(arg string, set map[string]*string) error { set[arg] = nil; return nil })
 }
 
-// changesSettings adds a change of settings to cmd. parse adds an argument to the options to set; nil removes an option.
+// changesSettings removes options that parse sets to nil.
 func changesSettings(c *base.CLI, cmd *cobra.Command,
 	parse func(arg string, set map[string]*string) error) *cobra.Command {
 	var this bool

@@ -17,7 +17,7 @@ import (
 	"tendril/queue"
 )
 
-// Queue is a queue in a running environment or on Amazon SQS. Either Client is set, or Sqs and Remote are.
+// Queue is a queue in a running environment, with a Client, or on Amazon SQS, with Sqs and Remote.
 type Queue struct {
 	Name   string
 	Client *api.Client
@@ -146,9 +146,8 @@ func NamesOf(queues []*Queue) []string {
 	return base.Named(func(p **Queue) string { return (*p).Name })(queues)
 }
 
-// Find finds a queue by name, URL or ARN. A name means a queue of the running environment, or with --backend sqs a queue
-// on Amazon SQS. A URL or ARN means a queue on Amazon SQS, unless it is the running environment's. The default is the
-// only queue that the running environment receives from.
+// Find finds a queue of the running environment by name or URL, or on Amazon SQS by URL, by ARN or, with --backend sqs,
+// by name. The default is the only queue that the running environment receives from.
 func (w *Flags) Find(ctx context.Context) (*Queue, error) {
 	if err := w.check(); err != nil {
 		return nil, err
@@ -369,10 +368,10 @@ func (p *Queue) CountText(ctx context.Context) (string, error) {
 	return text, err
 }
 
-// Counts returns the numbers of visible, delayed, in-flight and live messages in the attributes of an SQS queue.
+// Counts returns the counts of live messages in the attributes of an SQS queue.
 func Counts(attributes map[string]string) queue.Ledger {
 	count := func(name string) int64 {
-		n, _ := strconv.ParseInt(attributes[name], 10, 64) // 0 if absent
+		n, _ := strconv.ParseInt(attributes[name], 10, 64)
 		return n
 	}
 	l := queue.Ledger{Visible: count("ApproximateNumberOfMessages"), Delayed: count("ApproximateNumberOfMessagesDelayed"),

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -93,7 +94,7 @@ func newTasksResume(c *base.CLI) *cobra.Command {
 	})
 }
 
-// changesTask adds a change of a task to cmd. would is a format string for the task's name.
+// changesTask formats would with the task's name.
 func changesTask(c *base.CLI, cmd *cobra.Command, would string,
 	do func(context.Context, *api.Client, string, base.Format) error) *cobra.Command {
 	f := base.AddOutput(cmd)
@@ -144,22 +145,11 @@ var List = base.List[api.Task]{
 
 func noteText(t *api.Task) string {
 	var notes base.Words
-	notes.Add(pauseNote(t))
+	notes.AddIf(t.Paused, strings.TrimSuffix("PAUSED: "+base.Plain(t.PauseText()), ": "))
 	notes.AddIf(t.Failing > 0, "ENQUEUEING FAILS, "+base.Plural(t.Failing, "time")+" in a row")
 	notes.AddIf(t.FailedRuns > 1, "FAILING, "+base.Plural(t.FailedRuns, "run")+" in a row")
 	notes.Add(base.Plain(t.Problem))
 	return notes.Join("; ")
-}
-
-func pauseNote(t *api.Task) string {
-	switch reason := t.PauseText(); {
-	case !t.Paused:
-		return ""
-	case reason == "":
-		return "PAUSED"
-	default:
-		return "PAUSED: " + base.Plain(reason)
-	}
 }
 
 func runText(r *api.TaskRun) string {

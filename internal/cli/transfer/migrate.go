@@ -157,7 +157,7 @@ type planned struct {
 	Notes      []string          `json:"notes,omitempty"`
 
 	maxReceives int
-	from, to    queueEnd // to is nil until the queue exists on Amazon SQS
+	from, to    queueEnd // to is nil until the queue exists
 	tags        map[string]string
 }
 
@@ -171,7 +171,7 @@ type migration struct {
 	sqs   *aws.SQS
 	dir   string
 	toSQS bool
-	arns  string // prefix of ARNs at the destination Amazon SQS; "" until a queue is known there
+	arns  string // prefix of ARNs on Amazon SQS; "" until known
 	all   []*planned
 }
 
@@ -230,16 +230,30 @@ func (p *migration) names(ctx context.Context, names []string) ([]string, error)
 
 func (p *migration) planQueue(ctx context.Context, reference string) (*planned, error) {
 	q := &planned{Queue: nameOf(reference), Target: "Amazon SQS"}
-	var err error
+	embedded := &embeddedEnd{b: p.b, name: q.Queue, arnOf: p.arnOf}
 	if p.toSQS {
-		err = p.openToSQS(ctx, q)
+		reference = q.Queue
+	}
+	found, err := p.sqs.Queue(ctx, reference)
+	isMissing := p.toSQS && errors.Is(err, queue.ErrNoQueue)
+	if err != nil && !isMissing {
+		return nil, err
+	}
+
+	if p.toSQS {
+		q.from = embedded
+		q.tags, err = p.b.Tags(q.Queue)
 	} else {
-		err = p.openFromSQS(ctx, q, reference)
+		q.from, q.to = &sqsEnd{found}, embedded
+		q.tags, err = found.Tags(ctx)
 	}
 	if err != nil {
 		return nil, err
 	}
 
+	if p.toSQS && !isMissing {
+		q.to = &sqsEnd{found}
+	}
 	if q.to != nil {
 		q.Target = q.to.URL()
 	}
@@ -247,31 +261,6 @@ func (p *migration) planQueue(ctx context.Context, reference string) (*planned, 
 		return nil, err
 	}
 	return q, p.readDestination(ctx, q)
-}
-
-// openToSQS leaves q.to nil if the queue does not exist there.
-func (p *migration) openToSQS(ctx context.Context, q *planned) (err error) {
-	q.from = &embeddedEnd{b: p.b, name: q.Queue, arnOf: p.arnOf}
-	if q.tags, err = p.b.Tags(q.Queue); err != nil {
-		return err
-	}
-	found, err := p.sqs.Queue(ctx, q.Queue)
-	if errors.Is(err, queue.ErrNoQueue) {
-		return nil
-	}
-	q.to = &sqsEnd{found}
-	return err
-}
-
-func (p *migration) openFromSQS(ctx context.Context, q *planned, reference string) error {
-	found, err := p.sqs.Queue(ctx, reference)
-	if err != nil {
-		return err
-	}
-	q.from = &sqsEnd{found}
-	q.to = &embeddedEnd{b: p.b, name: q.Queue}
-	q.tags, err = found.Tags(ctx)
-	return err
 }
 
 func (q *planned) readSource(ctx context.Context) error {

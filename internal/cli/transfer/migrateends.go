@@ -114,8 +114,7 @@ func (e *embeddedEnd) URL() string { return "embedded:" + e.name }
 type sqsEnd struct{ *aws.Queue }
 
 const (
-	// migrateHold is a visibility timeout much longer than sending and deleting takes. After a crash, the next run must
-	// wait that long.
+	// migrateHold is much longer than sending and deleting takes. After a crash, the next run must wait that long.
 	migrateHold = time.Minute
 	migrateWait = time.Second
 )

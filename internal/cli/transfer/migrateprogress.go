@@ -19,7 +19,7 @@ type migrateWatch struct {
 	mu       sync.Mutex
 	bar      *progressbar.ProgressBar
 	nextLine time.Time
-	lastWait string // last line about waiting
+	lastWait string
 }
 
 const lineInterval = 10 * time.Second
