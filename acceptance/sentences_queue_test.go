@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	"golang.org/x/sys/unix"
 
 	"tendril/internal/testing/testpeer"
 )
@@ -269,22 +268,11 @@ func TestSentencesConnections(t *testing.T) {
 
 func fullListener(t *testing.T) string {
 	t.Helper()
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
-	if err != nil {
+	fd, port := testpeer.BoundSocket(t)
+	if err := syscall.Listen(fd, 0); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { unix.Close(fd) })
-	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Listen(fd, 0); err != nil {
-		t.Fatal(err)
-	}
-	bound, err := unix.Getsockname(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := fmt.Sprintf("127.0.0.1:%d", bound.(*unix.SockaddrInet4).Port)
+	address := fmt.Sprintf("127.0.0.1:%d", port)
 	for range 4 { // fills the kernel's accept queue
 		c, err := net.DialTimeout("tcp", address, 100*time.Millisecond)
 		if err != nil {

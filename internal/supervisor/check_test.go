@@ -9,10 +9,9 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
-	"golang.org/x/sys/unix"
+	"tendril/internal/testing/testpeer"
 )
 
 func TestParseCheck(t *testing.T) {
@@ -86,7 +85,7 @@ func TestProbe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	deaf := deafPort(t)
+	_, deaf := testpeer.BoundSocket(t)
 	tests := []struct {
 		check Check
 		want  string
@@ -128,27 +127,4 @@ func TestProbeReachesIPv6(t *testing.T) {
 	if !PortTaken(c.Port) {
 		t.Error("its port counts as free")
 	}
-}
-
-// deafPort's socket must not reach the children of other tests.
-func deafPort(t *testing.T) int {
-	t.Helper()
-	syscall.ForkLock.RLock()
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
-	if err == nil {
-		unix.CloseOnExec(fd)
-	}
-	syscall.ForkLock.RUnlock()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { unix.Close(fd) })
-	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		t.Fatal(err)
-	}
-	at, err := unix.Getsockname(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return at.(*unix.SockaddrInet4).Port
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"tendril/internal/testing/testpeer"
 )
 
 func TestPortTaken(t *testing.T) {
@@ -84,7 +86,8 @@ func TestPortHolder(t *testing.T) {
 	if !strings.HasSuffix(holder, "(pid "+strconv.Itoa(os.Getpid())+")") {
 		t.Errorf("holder %q, want this process, %d", holder, os.Getpid())
 	}
-	if holder := portHolder(deafPort(t)); holder != "" {
+	_, bound := testpeer.BoundSocket(t)
+	if holder := portHolder(bound); holder != "" {
 		t.Errorf("a port on which nobody listens is held by %q", holder)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tendril/internal/bundle"
+	"tendril/internal/testing/testpeer"
 )
 
 func TestPlanDescribesEachStep(t *testing.T) {
@@ -269,27 +270,10 @@ func TestRedirectsAreFollowedAFewTimes(t *testing.T) {
 		!strings.HasSuffix(err.Error(), "redirected to a URL without https") {
 		t.Errorf("redirected to another machine: %v", err)
 	}
-	f := bundle.MachineFile{Path: filepath.Join(dir, "refused"), Source: "http://" + deafAddress(t) + "/0?token=secret"}
+	_, bound := testpeer.BoundSocket(t)
+	f := bundle.MachineFile{Path: filepath.Join(dir, "refused"), Source: fmt.Sprintf("http://127.0.0.1:%d/0?token=secret", bound)}
 	if _, err := NewApplier(&fakeSystem{}, nil).file(t.Context(), &f); err == nil ||
 		!strings.Contains(err.Error(), "connection refused") || strings.Contains(err.Error(), "secret") {
 		t.Errorf("no server: %v", err)
 	}
-}
-
-// deafAddress returns an address that refuses connections. The socket keeps other programs from listening there.
-func deafAddress(t *testing.T) string {
-	t.Helper()
-	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { syscall.Close(fd) })
-	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		t.Fatal(err)
-	}
-	at, err := syscall.Getsockname(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return fmt.Sprint("127.0.0.1:", at.(*syscall.SockaddrInet4).Port)
 }

@@ -2,6 +2,7 @@ package losscheck
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 )
@@ -17,10 +18,10 @@ type message struct{ sending, sent, deleting, deleted bool }
 
 // Sending records that a message is about to be sent.
 func (l *Log) Sending(key string) {
-	l.update(key, func(m *message) { m.sending = true })
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.attempts = true
+	l.update(key, func(m *message) {
+		m.sending = true
+		l.attempts = true
+	})
 }
 
 // Sent records that a send was acknowledged.
@@ -62,11 +63,7 @@ func (l *Log) Acknowledged() (sends, deletes int) {
 func (l *Log) Snapshot() *Log {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	copied := &Log{messages: make(map[string]message, len(l.messages)), attempts: l.attempts}
-	for key, m := range l.messages {
-		copied.messages[key] = m
-	}
-	return copied
+	return &Log{messages: maps.Clone(l.messages), attempts: l.attempts}
 }
 
 // AddAttempts adds the requests since a snapshot, but not their acknowledgements, which a crash may have undone.

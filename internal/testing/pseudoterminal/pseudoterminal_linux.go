@@ -1,7 +1,7 @@
 package pseudoterminal
 
 import (
-	"errors"
+	"cmp"
 	"io"
 	"os"
 	"strconv"
@@ -33,15 +33,7 @@ func Open(t *testing.T) *Terminal {
 	if err != nil {
 		t.Skipf("SKIPPED: this machine has no pseudo-terminals: %v", err)
 	}
-	var number int
-	conn, err := keyboard.SyscallConn()
-	if err == nil {
-		err = errors.Join(conn.Control(func(fd uintptr) {
-			if err = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); err == nil {
-				number, err = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
-			}
-		}), err)
-	}
+	number, err := unlockTerminal(keyboard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,24 +41,40 @@ func Open(t *testing.T) *Terminal {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	p := &Terminal{t: t, keyboard: keyboard, File: terminal}
 	p.Resize(80, 24)
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		text := make([]byte, 4096)
-		for {
-			n, err := keyboard.Read(text)
-			p.mu.Lock()
-			p.screen.Write(text[:n])
-			p.mu.Unlock()
-			if err != nil {
-				return
-			}
-		}
-	}()
-	t.Cleanup(func() { keyboard.Close(); terminal.Close(); <-read })
+	var reading sync.WaitGroup
+	reading.Go(p.readOutput)
+	t.Cleanup(func() { keyboard.Close(); terminal.Close(); reading.Wait() })
 	return p
+}
+
+func unlockTerminal(keyboard *os.File) (number int, err error) {
+	conn, err := keyboard.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var failed error
+	err = conn.Control(func(fd uintptr) {
+		if failed = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); failed == nil {
+			number, failed = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
+		}
+	})
+	return number, cmp.Or(err, failed)
+}
+
+func (p *Terminal) readOutput() {
+	text := make([]byte, 4096)
+	for {
+		n, err := p.keyboard.Read(text)
+		p.mu.Lock()
+		p.screen.Write(text[:n])
+		p.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
 }
 
 // Resize changes the size of the terminal.

@@ -10,6 +10,4 @@
 //	TENDRIL_JAVA_ELASTICMQ   folder of Java archives: ElasticMQ with its dependencies
 //	TENDRIL_NODE_MODULES     folder node_modules
 //	TENDRIL_REQUIRE_PEERS    1 to fail instead of skipping
-//
-// CI installs all of them and sets TENDRIL_REQUIRE_PEERS.
 package testpeer

@@ -7,7 +7,7 @@ import (
 
 const mostLines = 40
 
-// Output collects the output of a process. Its String method returns the last forty lines.
+// Output collects the output of a process.
 type Output struct {
 	mu   sync.Mutex
 	text strings.Builder

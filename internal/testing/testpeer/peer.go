@@ -21,7 +21,7 @@ func Missing(t testing.TB, what, install string) {
 	t.Skipf("NOT TESTED against %s, which is not here: %s", what, install)
 }
 
-// Program returns a program's path. If it is not installed, the test is skipped or fails as in [Missing].
+// Program returns a program's path, or skips or fails the test as in [Missing].
 func Program(t testing.TB, name string) (path string) {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -46,8 +46,7 @@ func Python(t testing.TB, install string, modules ...string) (path string) {
 	return python(t, "TENDRIL_PYTHON", "python3", install, modules)
 }
 
-// PythonProgram returns the path of a program from a Python package, next to the interpreter or in PATH. If it is
-// missing, the test is skipped or fails as in [Missing].
+// PythonProgram is [Program] for a program from a Python package, which it first looks for next to the interpreter.
 func PythonProgram(t testing.TB, install, name string) (path string) {
 	t.Helper()
 	path = filepath.Join(filepath.Dir(Python(t, install)), name)
