@@ -28,13 +28,11 @@ const maxSkipped = 1000
 func (s *Scheduler) startAttempt(ctx context.Context, e *entry, slots []Slot, reason Reason) {
 	e.busy = true
 	s.busy++
-	a := attempt{term: s.term, reason: reason,
+	a := attempt{term: s.term, skip: reason,
 		checkElsewhere: e.task.Overlap == SkipOverlap && reason == "" && s.opts.RunningElsewhere != nil}
 	for _, slot := range slots[:min(len(slots), maxSkipped)] {
-		a.run = newScheduledRun(&e.task, slot, runID(e.task.Name, slot.ScheduledAt), s.queueOf(&e.task), false)
-		if reason != "" {
-			a.skipping = append(a.skipping, a.run)
-		}
+		id := runID(e.task.Name, slot.ScheduledAt)
+		a.runs = append(a.runs, newScheduledRun(&e.task, slot, id, s.queueOf(&e.task), false))
 	}
 
 	s.call(ctx, func(ctx context.Context) {
@@ -49,11 +47,10 @@ func (s *Scheduler) startAttempt(ctx context.Context, e *entry, slots []Slot, re
 func (s *Scheduler) queueOf(t *Task) string { return cmp.Or(t.Queue, s.opts.Queue) }
 
 type attempt struct {
-	run            registry.Run // to enqueue, or the last one to skip
+	runs           []registry.Run // one to enqueue, or at least one to skip
 	term           int64
-	skipping       []registry.Run // nil to enqueue the run
-	reason         Reason
-	checkElsewhere bool // skip the run if another instance runs the task
+	skip           Reason // "" to enqueue the run
+	checkElsewhere bool   // skip the run if another instance runs the task
 	start          time.Time
 	took           time.Duration
 	result         registry.EnqueueResult
@@ -61,26 +58,27 @@ type attempt struct {
 	err            error
 }
 
+func (a *attempt) last() *registry.Run { return &a.runs[len(a.runs)-1] }
+
 func (s *Scheduler) execute(ctx context.Context, a *attempt) (err error) {
 	if term, ok := s.lead.Term(); !ok || term != a.term {
 		return queue.ErrStaleTerm
 	}
 
 	if a.checkElsewhere {
-		running, err := s.opts.RunningElsewhere(ctx, a.run.Task)
+		running, err := s.opts.RunningElsewhere(ctx, a.last().Task)
 		if err != nil {
 			return fmt.Errorf("checking whether the previous run has finished: %w", err)
 		}
 		if running {
-			a.skipping = []registry.Run{a.run}
-			a.reason = ReasonOverlap
+			a.skip = ReasonOverlap
 		}
 	}
 
-	if a.skipping != nil {
-		a.records, err = s.registry.Skip(ctx, a.term, a.skipping)
+	if a.skip != "" {
+		a.records, err = s.registry.Skip(ctx, a.term, a.runs)
 	} else {
-		a.result, err = s.registry.Enqueue(ctx, a.term, a.run)
+		a.result, err = s.registry.Enqueue(ctx, a.term, a.runs[0])
 	}
 	return err
 }
@@ -100,12 +98,9 @@ func (s *Scheduler) finishAttempt(e *entry, a *attempt) {
 }
 
 func (e *entry) recordResult(a *attempt, currentTerm bool) (retry time.Duration) {
-	e.next = Slot{}
 	switch {
 	case a.err == nil || errors.Is(a.err, registry.ErrUncertain):
-		if e.accountedUpTo.Before(a.run.ScheduledAt) {
-			e.accountedUpTo = a.run.ScheduledAt
-		}
+		e.setAccountedUpTo(later(e.accountedUpTo, a.last().ScheduledAt))
 		e.clearFailures()
 	case currentTerm:
 		retry = backoff(e.failures)
@@ -123,11 +118,14 @@ func (e *entry) clearFailures() {
 }
 
 func (s *Scheduler) report(a *attempt, retry time.Duration) {
-	run := &a.run
+	run := a.last()
 	switch {
 	case errors.Is(a.err, registry.ErrUncertain):
-		call(s.opts.Events.Failed, Failed{Task: run.Task, ID: run.ID, Err: a.err})
-		s.recordSkipped(skippedRun(run, s.reasonOfAnnounced(run)))
+		reason := s.reasonOfAnnounced(run)
+		if reason == ReasonUncertain {
+			call(s.opts.Events.Failed, Failed{Task: run.Task, ID: run.ID, Err: a.err})
+		}
+		s.recordSkipped(skippedRun(run, reason))
 	case errors.Is(a.err, queue.ErrStaleTerm):
 		// If this instance has lost leadership, the loop notices.
 		if term, ok := s.lead.Term(); ok && term == a.term && s.refusedTerm.Swap(term) != term {
@@ -135,7 +133,7 @@ func (s *Scheduler) report(a *attempt, retry time.Duration) {
 		}
 	case a.err != nil:
 		call(s.opts.Events.Failed, Failed{Task: run.Task, ID: run.ID, Err: a.err, Retry: retry})
-	case a.skipping != nil:
+	case a.skip != "":
 		s.reportSkippedRuns(a)
 	case a.result.Already:
 		if id := a.result.Sent.ID; id != "" {
@@ -143,7 +141,7 @@ func (s *Scheduler) report(a *attempt, retry time.Duration) {
 		}
 		s.recordSkipped(skippedRun(run, ReasonAlready))
 	default:
-		s.recordEnqueued(a)
+		s.recordEnqueued(run, &a.result, a.start, a.took)
 	}
 }
 
@@ -151,19 +149,18 @@ func skippedRun(run *registry.Run, reason Reason) Skipped {
 	return Skipped{Task: run.Task, From: run.ScheduledAt, To: run.ScheduledAt, Count: 1, Reason: reason}
 }
 
-func (s *Scheduler) recordEnqueued(a *attempt) {
-	run, sent := &a.run, &a.result
-	lateness := max(0, a.start.Sub(run.DueAt))
+func (s *Scheduler) recordEnqueued(run *registry.Run, r *registry.EnqueueResult, start time.Time, took time.Duration) {
+	lateness := max(0, start.Sub(run.DueAt))
 	s.history.add(Run{Task: run.Task, ScheduledAt: run.ScheduledAt, ID: run.ID, Manual: run.Manual,
-		EnqueuedAt: a.start.Add(a.took), Lateness: lateness, MessageID: sent.Sent.ID, Resent: sent.Resent})
-	call(s.opts.Events.Enqueued, Enqueued{Task: run.Task, ID: run.ID, Queue: run.Queue, MessageID: sent.Sent.ID,
-		ScheduledAt: run.ScheduledAt, Lateness: lateness, Manual: run.Manual, Resent: sent.Resent})
+		EnqueuedAt: start.Add(took), Lateness: lateness, MessageID: r.Sent.ID, Resent: r.Resent})
+	call(s.opts.Events.Enqueued, Enqueued{Task: run.Task, ID: run.ID, Queue: run.Queue, MessageID: r.Sent.ID,
+		ScheduledAt: run.ScheduledAt, Lateness: lateness, Manual: run.Manual, Resent: r.Resent})
 }
 
 func (s *Scheduler) reportSkippedRuns(a *attempt) {
 	var merged []Skipped
-	for i := range a.skipping {
-		run := &a.skipping[i]
+	for i := range a.runs {
+		run := &a.runs[i]
 		reason := s.skipReason(a, run)
 		if n := len(merged) - 1; n >= 0 && merged[n].Reason == reason {
 			merged[n].To = run.ScheduledAt
@@ -186,7 +183,7 @@ func (s *Scheduler) skipReason(a *attempt, run *registry.Run) Reason {
 	case record.Tries > 0:
 		return s.reasonOfAnnounced(run)
 	}
-	return a.reason
+	return a.skip
 }
 
 func (s *Scheduler) reasonOfAnnounced(run *registry.Run) Reason {

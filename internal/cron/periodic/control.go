@@ -85,17 +85,12 @@ func sameTask(a, b Task) bool {
 
 // SetPaused pauses or resumes a task on this instance. Runs due during a pause are skipped, and not caught up.
 func (s *Scheduler) SetPaused(name string, paused bool) error {
+	if _, err := s.task(name); err != nil {
+		return err
+	}
 	s.mu.Lock()
-	if s.entry(name) == nil {
-		defer s.mu.Unlock()
-		return s.taskNotFound(name)
-	}
 	changed := s.paused[name] != paused
-	if paused {
-		s.paused[name] = true
-	} else {
-		delete(s.paused, name)
-	}
+	s.paused[name] = paused
 	s.mu.Unlock()
 
 	if changed {
@@ -104,48 +99,46 @@ func (s *Scheduler) SetPaused(name string, paused bool) error {
 	return nil
 }
 
-// The caller must hold mu.
-func (s *Scheduler) taskNotFound(name string) error {
+func (s *Scheduler) task(name string) (Task, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.entry(name); e != nil {
+		return e.task, nil
+	}
+
 	var names []string
 	for _, e := range s.entries {
 		names = append(names, e.task.Name)
 	}
 	switch {
 	case len(names) == 0:
-		return fmt.Errorf("task %s not found: the environment has no tasks; write them into cron.yaml",
+		return Task{}, fmt.Errorf("task %s not found: the environment has no tasks; write them into cron.yaml",
 			yamlfile.Shown(name))
 	case len(names) > 10:
 		names = append(names[:10], "others")
 	}
-	return fmt.Errorf("task %s not found: use %s", yamlfile.Shown(name), joinWords(names))
+	return Task{}, fmt.Errorf("task %s not found: use %s", yamlfile.Shown(name), joinWords(names))
 }
 
 // RunNow enqueues a run immediately, on any instance, even if the task is paused.
 func (s *Scheduler) RunNow(ctx context.Context, name string) (registry.Run, queue.Sent, error) {
-	s.mu.Lock()
-	e := s.entry(name)
-	if e == nil {
-		defer s.mu.Unlock()
-		return registry.Run{}, queue.Sent{}, s.taskNotFound(name)
+	task, err := s.task(name)
+	if err != nil {
+		return registry.Run{}, queue.Sent{}, err
 	}
-	task := e.task
-	s.mu.Unlock()
-
 	now := s.opts.Wall().Round(0)
-	slot := Slot{ScheduledAt: now, DueAt: now}
 	id := runID(name, now) + "#" + rand.Text()[:12]
-	a := attempt{start: now, run: newScheduledRun(&task, slot, id, s.queueOf(&task), true)}
+	run := newScheduledRun(&task, Slot{ScheduledAt: now, DueAt: now}, id, s.queueOf(&task), true)
 
 	ctx, cancel := context.WithTimeout(ctx, s.opts.CallTimeout)
 	defer cancel()
 	began := time.Now()
-	a.result, a.err = s.registry.Enqueue(ctx, 0, a.run)
-	a.took = time.Since(began)
-	if a.err != nil {
-		return a.run, queue.Sent{}, fmt.Errorf("running the task %s: %w", yamlfile.Shown(name), a.err)
+	result, err := s.registry.Enqueue(ctx, 0, run)
+	if err != nil {
+		return run, queue.Sent{}, fmt.Errorf("running the task %s: %w", yamlfile.Shown(name), err)
 	}
-	s.recordEnqueued(&a)
-	return a.run, a.result.Sent, nil
+	s.recordEnqueued(&run, &result, now, time.Since(began))
+	return run, result.Sent, nil
 }
 
 // Outcome records the result of a run's delivery. Another instance may have enqueued the run.

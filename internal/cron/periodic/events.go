@@ -8,7 +8,8 @@ type Events struct {
 	Led      func(Led)
 	Enqueued func(Enqueued)
 	Skipped  func(Skipped)
-	// Failed is called for an unconfirmed try or, without a task, for a failed read of the registry.
+	// Failed is called for an unconfirmed try, unless the run is known to be enqueued, and without a task for a failed
+	// read of the registry.
 	Failed   func(Failed)
 	Reloaded func(Reloaded)
 	// ClockStepped is called if the clock was set, or the machine suspended, by more than a second.

@@ -30,7 +30,8 @@ const maxExpression = 512
 
 func splitExpression(expression string) ([]string, error) {
 	if len(expression) > maxExpression {
-		return nil, fmt.Errorf("the expression is longer than %d bytes: write five fields, such as 0 23 * * *", maxExpression)
+		return nil, &invalidError{fmt.Sprintf("the expression is longer than %d bytes", maxExpression),
+			"write five fields, such as 0 23 * * *"}
 	}
 
 	words := strings.Fields(expression)
@@ -42,11 +43,10 @@ func splitExpression(expression string) ([]string, error) {
 	}
 
 	for i, f := range fields() {
-		values, err := f.expand(words[i])
-		if err != nil {
+		var err error
+		if words[i], err = f.expand(words[i]); err != nil {
 			return nil, err
 		}
-		words[i] = values
 	}
 	return words, nil
 }
@@ -55,16 +55,16 @@ func checkFieldCount(words []string) error {
 	switch {
 	case len(words) > 0 && (strings.HasPrefix(words[0], "TZ=") || strings.HasPrefix(words[0], "CRON_TZ=")):
 		_, zone, _ := strings.Cut(words[0], "=")
-		return fmt.Errorf("the expression names a time zone: write the zone on a line of its own, timezone: %s",
-			yamlfile.Short(zone))
+		return &invalidError{"the expression names a time zone",
+			"write the zone on a line of its own, timezone: " + yamlfile.Short(zone)}
 	case len(words) == 6:
-		return fmt.Errorf("the expression has six fields: Elastic Beanstalk ignores the sixth, and others read the "+
-			"first as seconds or the last as the year, so it is ambiguous; write the five fields minute, hour, "+
-			"day of month, month, day of week, such as %s",
-			yamlfile.Short(strings.ReplaceAll(strings.Join(words[:5], " "), "?", "*")))
+		return &invalidError{"the expression has six fields", "Elastic Beanstalk ignores the sixth, and others read the " +
+			"first as seconds or the last as the year, so it is ambiguous; write the five fields minute, hour, " +
+			"day of month, month, day of week, such as " +
+			yamlfile.Short(strings.ReplaceAll(strings.Join(words[:5], " "), "?", "*"))}
 	case len(words) != 5:
-		return fmt.Errorf("the expression has %s: write the five fields minute, hour, day of month, month, day of "+
-			"week, such as 0 23 * * *", counted(len(words), "field"))
+		return &invalidError{"the expression has " + counted(len(words), "field"), "write the five fields minute, hour, " +
+			"day of month, month, day of week, such as 0 23 * * *"}
 	}
 	return nil
 }
@@ -75,13 +75,13 @@ func expandMacro(words []string) ([]string, error) {
 		"@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@hourly": "0 * * * *",
 	}[strings.ToLower(strings.Join(words, " "))]
 	if five == "" {
-		return nil, fmt.Errorf("unknown expression %s: use @yearly, @annually, @monthly, @weekly, @daily, @midnight "+
-			"or @hourly, or five fields, such as 0 23 * * *", yamlfile.Shown(words[0]))
+		return nil, &invalidError{"unknown expression " + yamlfile.Shown(words[0]), "use @yearly, @annually, @monthly, " +
+			"@weekly, @daily, @midnight or @hourly, or five fields, such as 0 23 * * *"}
 	}
 	return strings.Fields(five), nil
 }
 
-// expand also expands a * with a step or in a list, because only a lone * leaves the choice of days to the other field.
+// expand lists the values of a field. It keeps only a lone *, which leaves the choice of days to the other field.
 func (f field) expand(text string) (string, error) {
 	if text == "*" {
 		return text, nil
@@ -91,8 +91,8 @@ func (f field) expand(text string) (string, error) {
 	for item := range strings.SplitSeq(text, ",") {
 		s, problem := f.parse(item)
 		if problem != "" {
-			return "", fmt.Errorf("the %s %s %s: write %d to %d, a range, a list or *, such as %s", f.name, yamlfile.Shown(text),
-				problem, f.low, f.top, f.example)
+			return "", &invalidError{"the " + f.name + " " + yamlfile.Shown(text) + " " + problem,
+				fmt.Sprintf("write %d to %d, a range, a list or *, such as %s", f.low, f.top, f.example)}
 		}
 		for n := s.low; n <= s.high; n += s.every {
 			values = append(values, strconv.Itoa(n))
@@ -150,7 +150,8 @@ func (f field) parse(item string) (s span, problem string) {
 }
 
 func (f field) suggestForwards(s span, from, to, step string) string {
-	if f.top == 7 && s.high == 0 { // Sunday is also 7
+	isDayOfWeek := f.top == 7 // Sunday, like 0
+	if isDayOfWeek && s.high == 0 {
 		return strings.TrimSuffix(from+"-7/"+step, "/")
 	}
 	if step == "" {
@@ -158,7 +159,7 @@ func (f field) suggestForwards(s span, from, to, step string) string {
 	}
 
 	cycle := f.top - f.low + 1
-	if f.top == 7 {
+	if isDayOfWeek {
 		cycle = 7
 	}
 	var values []string

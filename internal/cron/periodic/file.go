@@ -33,7 +33,8 @@ func ParseFile(name string, data []byte) (*File, error) {
 	if line := tasksWithoutKey(data); line > 0 {
 		// Elastic Beanstalk's documentation omitted this key in 2015.
 		r.problems, r.label = nil, ""
-		r.refuse(line, "cron", `the key "cron" is missing above the tasks`, `write "cron:" on a line of its own above the first task`)
+		r.refuse(line, "cron", `the key "cron" is missing above the tasks`,
+			`write "cron:" on a line of its own above the first task`)
 	}
 	return nil, &Error{Problems: r.problems}
 }
@@ -157,7 +158,7 @@ func (r *reader) readTask(node *yamlfile.Node) (t Task, ok bool) {
 	keys := taskReader{reader: r, task: &t, lines: map[string]int{}}
 	for i := range node.Pairs {
 		if pair := &node.Pairs[i]; r.checkUnique(keys.lines, pair.Key, pair.Line) {
-			keys.readKey(pair.Key, pair)
+			keys.readPair(pair)
 		}
 	}
 	keys.finish()

@@ -141,6 +141,17 @@ func TestLineThatIsNotYAMLNamesTheTaskByItsNumber(t *testing.T) {
 	}
 }
 
+func TestProblemWithAValueThatContainsAColon(t *testing.T) {
+	t.Parallel()
+	const file = "version: 1\ncron:\n- name: a\n  url: /a\n  schedule: 0 0 * * *\n  overlap: 'a: b'\n"
+	_, err := ParseFile("cron.yaml", []byte(file))
+	var refused *Error
+	if !errors.As(err, &refused) || len(refused.Problems) != 1 || refused.Problems[0].Text != `invalid overlap "a: b"` ||
+		refused.Problems[0].Hint != "use one of allow and skip" {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestHostileFilesAreRefusedFast(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -46,12 +46,14 @@ func (t *Task) Plan(since, now time.Time) Plan {
 	}
 
 	first := punctualFrom
-	switch {
-	case t.Missed == MissedAll:
+	switch t.Missed {
+	case MissedAll:
 		first = graceFrom
-	case t.Missed == MissedSkip:
-	case punctualFrom == len(due) && graceFrom < punctualFrom:
-		first-- // one run replaces all missed ones
+	case MissedSkip:
+	default:
+		if punctualFrom == len(due) && graceFrom < punctualFrom {
+			first-- // one run replaces all missed ones
+		}
 	}
 	return Plan{Passed: due[:first:first], Enqueue: due[first:], Next: next}
 }
@@ -68,10 +70,8 @@ func (t *Task) dueSlots(since, now time.Time) (due []Slot, next Slot) {
 	var latest time.Time
 	for at := t.Schedule.Next(since.Add(-t.Jitter)); !at.IsZero(); at = t.Schedule.Next(at) {
 		s := t.slot(at)
-		if s.DueAt.Before(latest) {
-			s.DueAt = latest
-		}
-		latest = s.DueAt
+		latest = later(latest, s.DueAt)
+		s.DueAt = latest
 		switch {
 		case !at.After(since):
 		case latest.After(now):
@@ -99,7 +99,7 @@ func (t *Task) jitter(at time.Time) time.Duration {
 	}
 	h := fnv.New64a()
 	h.Write([]byte(runID(t.Name, at)))
-	x := h.Sum64() // mix the bits, because names differ little
+	x := h.Sum64() // mixed as by MurmurHash3, because names differ little
 	x ^= x >> 33
 	x *= 0xff51afd7ed558ccd
 	x ^= x >> 33

@@ -2,8 +2,6 @@ package periodic
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -40,23 +38,16 @@ func parseSchedule(expression string, zone *time.Location) (Schedule, error) {
 		cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.DowOrDom).WithMaxSearchYears(searchYears)
 	parsed, err := parser.Parse(strings.Join(fields, " "))
 	if err != nil {
-		return Schedule{}, fmt.Errorf("invalid expression: %w", err)
+		return Schedule{}, &invalidError{"invalid expression", err.Error()}
 	}
 
-	bits, ok := parsed.(*cron.SpecSchedule)
-	if !ok {
-		return Schedule{}, errors.New("the expression is not a calendar schedule: write five fields, such as 0 23 * * *")
-	}
-
-	calendar := *bits
+	calendar := *parsed.(*cron.SpecSchedule)
 	calendar.Location = time.UTC
-	s := Schedule{expression: strings.Join(strings.Fields(expression), " "), zone: zone, bits: &calendar}
 	if calendar.Next(time.Date(2000, 3, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
-		return Schedule{}, errors.New("the date never occurs, because none of the given months has that day: write a day " +
-			"that exists, such as 0 0 28 2 *")
+		return Schedule{}, &invalidError{"the date never occurs: none of the given months has that day",
+			"use a date that occurs, such as 0 0 28 2 *"}
 	}
-
-	return s, nil
+	return Schedule{expression: strings.Join(strings.Fields(expression), " "), zone: zone, bits: &calendar}, nil
 }
 
 // Every returns a schedule that is due at each multiple of interval, at least 1 s, since 1970 UTC. Files cannot contain
@@ -82,7 +73,7 @@ func (s Schedule) Next(after time.Time) time.Time {
 		return s.lastMultiple(after.Unix()).Add(s.every)
 	case s.bits == nil:
 		return time.Time{}
-	case s.hourly():
+	case s.runsEveryHour():
 		return s.nextHourly(after)
 	}
 	after = after.In(s.zone)
@@ -101,7 +92,7 @@ func (s Schedule) Prev(before time.Time) time.Time {
 		return s.lastMultiple(before.Add(-time.Nanosecond).Unix())
 	case s.bits == nil:
 		return time.Time{}
-	case s.hourly():
+	case s.runsEveryHour():
 		return s.prevHourly(before)
 	}
 
@@ -135,7 +126,7 @@ func (s Schedule) Upcoming(after time.Time, n int) []time.Time {
 	return times
 }
 
-func (s Schedule) hourly() bool { return ^s.bits.Hour&(1<<24-1) == 0 }
+func (s Schedule) runsEveryHour() bool { return ^s.bits.Hour&(1<<24-1) == 0 }
 
 // nextHourly is Next for schedules that run in every hour. It searches each span of constant UTC offset separately, so
 // it also finds runs in a repeated hour.
@@ -189,7 +180,7 @@ func (s Schedule) matches(t time.Time) bool {
 	return s.bits.Next(r.Add(-time.Second)).Equal(r)
 }
 
-// timeOf returns a slot's time, or the end of the gap that skips it.
+// timeOf returns a slot's first occurrence, or the end of the gap that skips it.
 func (s Schedule) timeOf(slot time.Time) time.Time {
 	near := time.Date(slot.Year(), slot.Month(), slot.Day(), slot.Hour(), slot.Minute(), 0, 0, s.zone)
 	start, end := near.ZoneBounds()

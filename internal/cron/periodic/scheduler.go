@@ -70,8 +70,7 @@ type Scheduler struct {
 	nextRequest     time.Time // monotonic
 	requestFailures int       // consecutive failures
 	busy            int
-	// wall and mono are the clocks at the last check, or zero.
-	wall, mono time.Time
+	wall, mono      time.Time // at the last check
 }
 
 type entry struct {
@@ -79,7 +78,7 @@ type entry struct {
 	// from is when this instance first saw the schedule, changed when a reload added the task or changed its schedule.
 	// Times before changed are not due. Setting the clock back adjusts both.
 	from, changed time.Time
-	// accountedUpTo is valid if timesKnown is set.
+	// accountedUpTo is valid if timesKnown is set. next is the first slot after it, or zero if that is not planned yet.
 	accountedUpTo time.Time
 	timesKnown    bool
 	next          Slot
@@ -167,7 +166,7 @@ func (s *Scheduler) checkClocks(now, mono time.Time) {
 	s.wall, s.mono = now, mono
 }
 
-// setTerm forgets the times and failures of an earlier term. The caller must hold mu.
+// The caller must hold mu.
 func (s *Scheduler) setTerm(term int64) (started bool) {
 	if term == s.term {
 		return false
@@ -234,7 +233,8 @@ func (s *Scheduler) requestTimes(ctx context.Context, mono time.Time) {
 	})
 }
 
-func (s *Scheduler) receiveTimes(term int64, starts map[string]registry.Start, known map[string]queue.TaskTimes, err error) {
+func (s *Scheduler) receiveTimes(term int64, starts map[string]registry.Start, known map[string]queue.TaskTimes,
+	err error) {
 	s.mu.Lock()
 	s.requesting = false
 	if term != s.term {
@@ -259,6 +259,7 @@ func (s *Scheduler) receiveTimes(term int64, starts map[string]registry.Start, k
 	}
 }
 
+// The caller must hold mu.
 func (s *Scheduler) adoptTimes(starts map[string]registry.Start, known map[string]queue.TaskTimes) {
 	now := s.opts.Wall().Round(0)
 	for _, e := range s.entries {
@@ -280,18 +281,24 @@ func (e *entry) start() registry.Start {
 // adoptTimes does not trust a recorded time in the future, which may hide missed runs: it plans the longest period that
 // can be caught up again. The registry recognizes enqueued runs.
 func (e *entry) adoptTimes(times queue.TaskTimes, now time.Time) {
+	upTo := times.UpTo
+	if upTo.Sub(now) > time.Second {
+		upTo = later(now.Add(-e.task.grace()-e.task.Jitter), times.From)
+	}
 	e.timesKnown = true
-	e.accountedUpTo = times.UpTo
+	e.setAccountedUpTo(later(upTo, e.changed))
+}
+
+func (e *entry) setAccountedUpTo(at time.Time) {
+	e.accountedUpTo = at
 	e.next = Slot{}
-	if e.accountedUpTo.Sub(now) > time.Second {
-		e.accountedUpTo = now.Add(-e.task.grace() - e.task.Jitter)
-		if e.accountedUpTo.Before(times.From) {
-			e.accountedUpTo = times.From
-		}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
 	}
-	if e.accountedUpTo.Before(e.changed) {
-		e.accountedUpTo = e.changed
-	}
+	return a
 }
 
 // advance skips missed runs, or otherwise enqueues the first due run, unless a pause or overlap skips the due ones. The
@@ -302,8 +309,7 @@ func (s *Scheduler) advance(ctx context.Context, e *entry, now, mono time.Time) 
 	}
 	if e.accountedUpTo.Sub(now) > time.Second {
 		// The clock was set back. The margin covers the time between two checks; the registry recognizes repeated runs.
-		e.accountedUpTo = now.Add(-punctual)
-		e.next = Slot{}
+		e.setAccountedUpTo(now.Add(-punctual))
 	}
 
 	if mono.Before(e.retryAt) || now.Before(e.next.DueAt) {

@@ -339,7 +339,7 @@ func TestARefusedTermIsReportedOnce(t *testing.T) {
 		want        string
 	}{{4, 4, "[4]"}, {4, 4, "[4]"}, {4, 0, "[4]"}, {4, 5, "[4]"}, {5, 5, "[4 5]"}} {
 		lead.term = step.leads
-		s.report(&attempt{term: step.term, err: queue.ErrStaleTerm}, 0)
+		s.report(&attempt{runs: make([]registry.Run, 1), term: step.term, err: queue.ErrStaleTerm}, 0)
 		if got := fmt.Sprint(refused); got != step.want {
 			t.Errorf("after %+v the refused terms are %s", step, got)
 		}
@@ -412,15 +412,17 @@ func TestHistoryKeepsTheLastAttempt(t *testing.T) {
 func TestHistoryHasOneEntryForARunReportedAsUncertain(t *testing.T) {
 	t.Parallel()
 	outcome := Outcome{Task: "a", ScheduledAt: noon(), MessageID: "m1", Attempt: 1, Result: queue.Result{Status: 200}}
-	attempt := &attempt{run: registry.Run{Task: "a", ScheduledAt: noon()}, err: registry.ErrUncertain}
+	attempt := &attempt{runs: []registry.Run{{Task: "a", ScheduledAt: noon()}}, err: registry.ErrUncertain}
 	for name, reportedFirst := range map[string]bool{"before its delivery": true, "after its delivery": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var reasons []Reason
-			s := New(nil, &fixedTerm{}, nil, Options{Events: Events{Skipped: func(e Skipped) { reasons = append(reasons, e.Reason) }}})
-			want := ReasonAlready
+			failures := 0
+			s := New(nil, &fixedTerm{}, nil, Options{Events: Events{Failed: func(Failed) { failures++ },
+				Skipped: func(e Skipped) { reasons = append(reasons, e.Reason) }}})
+			want, wantFailures := ReasonAlready, 0
 			if reportedFirst {
-				want = ReasonUncertain
+				want, wantFailures = ReasonUncertain, 1
 				s.report(attempt, 0)
 			}
 			s.Outcome(outcome)
@@ -430,8 +432,8 @@ func TestHistoryHasOneEntryForARunReportedAsUncertain(t *testing.T) {
 			if got := s.History("a"); len(got) != 1 || got[0].MessageID != "m1" || got[0].Skipped != "" || got[0].Result.Status != 200 {
 				t.Errorf("history %+v", got)
 			}
-			if len(reasons) != 1 || reasons[0] != want {
-				t.Errorf("reported as %q, want %q", reasons, want)
+			if len(reasons) != 1 || reasons[0] != want || failures != wantFailures {
+				t.Errorf("reported as %q and %d failures, want %q and %d", reasons, failures, want, wantFailures)
 			}
 		})
 	}

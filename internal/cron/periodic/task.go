@@ -2,6 +2,7 @@ package periodic
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/netip"
 	"net/url"
@@ -76,7 +77,8 @@ type taskReader struct {
 	lines            map[string]int
 }
 
-func (r *taskReader) readKey(key string, pair *yamlfile.Pair) {
+func (r *taskReader) readPair(pair *yamlfile.Pair) {
+	key := pair.Key
 	if key == "attributes" {
 		r.readAttributes(pair)
 		return
@@ -94,11 +96,17 @@ func (r *taskReader) readKey(key string, pair *yamlfile.Pair) {
 	r.refuseFor(pair.Line, key, r.set(key, text))
 }
 
-// refuseFor uses the error's text after its first colon as the hint.
+type invalidError struct{ text, hint string }
+
+func (e *invalidError) Error() string { return e.text + ": " + e.hint }
+
 func (r *reader) refuseFor(line int, key string, err error) {
-	if err != nil {
-		what, hint, _ := strings.Cut(err.Error(), ": ")
-		r.refuse(line, key, what, hint)
+	var invalid *invalidError
+	switch {
+	case errors.As(err, &invalid):
+		r.refuse(line, key, invalid.text, invalid.hint)
+	case err != nil:
+		r.refuse(line, key, err.Error(), "")
 	}
 }
 
@@ -118,17 +126,17 @@ func (r *taskReader) set(key, text string) (err error) {
 	case "url":
 		t.URL = text
 		if _, problem := queue.ParsePath(text); problem != nil {
-			err = fmt.Errorf("the url %s is not a path, %w: write a path on the app, such as /backup", yamlfile.Shown(text),
-				problem)
+			err = &invalidError{fmt.Sprintf("the url %s is not a path, %s", yamlfile.Shown(text), problem),
+				"write a path on the app, such as /backup"}
 		}
 	case "schedule":
 		r.expression = text
 	case "timezone":
 		r.zone = text
 	case "jitter":
-		t.Jitter, err = duration(key, text, 0, maxJitter)
+		t.Jitter, err = parseDuration(key, text, 0, maxJitter)
 	case "grace":
-		t.Grace, err = duration(key, text, time.Second, maxGrace)
+		t.Grace, err = parseDuration(key, text, time.Second, maxGrace)
 	case "overlap":
 		t.Overlap, err = oneOf(key, Overlap(text), Allow, SkipOverlap)
 	case "missed":
@@ -147,15 +155,15 @@ var queueForm = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.fifo)?$`)
 func checkQueue(text string) error {
 	switch {
 	case strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' }):
-		return fmt.Errorf("invalid queue %s: use a name, URL or ARN", yamlfile.Shown(text))
+		return &invalidError{"invalid queue " + yamlfile.Shown(text), "use a name, URL or ARN"}
 	case isUnencrypted(text):
-		return fmt.Errorf("the queue %s would receive messages and session tokens unencrypted: "+
-			"use https, or the queue's name with --endpoint-url", yamlfile.Shown(text))
+		return &invalidError{"the queue " + yamlfile.Shown(text) + " would receive messages and session tokens unencrypted",
+			"use https, or the queue's name with --endpoint-url"}
 	case strings.Contains(text, "://"), strings.HasPrefix(text, "arn:"):
 		return nil
 	case len(text) > 80 || !queueForm.MatchString(text):
-		return fmt.Errorf("invalid queue name %s: use 1 to 80 letters, digits, hyphens and underscores, with .fifo at "+
-			"the end for a FIFO queue", yamlfile.Shown(text))
+		return &invalidError{"invalid queue name " + yamlfile.Shown(text),
+			"use 1 to 80 letters, digits, hyphens and underscores, with .fifo at the end for a FIFO queue"}
 	}
 	return nil
 }
@@ -201,11 +209,11 @@ func isUnencrypted(text string) bool {
 
 func checkName(name string) error {
 	if len(name) > maxName {
-		return fmt.Errorf("the name is longer than %d bytes: write a shorter one", maxName)
+		return &invalidError{fmt.Sprintf("the name is longer than %d bytes", maxName), "write a shorter one"}
 	}
 	if name != strings.TrimSpace(name) || strings.ContainsFunc(name, func(c rune) bool { return !unicode.IsPrint(c) }) {
-		return fmt.Errorf("the name %s has invisible characters, or spaces at the start or end: use letters, digits and "+
-			"hyphens, for example backup-job", yamlfile.Shown(name))
+		return &invalidError{"the name " + yamlfile.Shown(name) + " has invisible characters, or spaces at the start or end",
+			"use letters, digits and hyphens, for example backup-job"}
 	}
 	return nil
 }
@@ -213,20 +221,21 @@ func checkName(name string) error {
 func checkCharacters(what, text string) error {
 	for _, c := range text {
 		if c < ' ' && c != '\t' && c != '\n' && c != '\r' || c == utf8.RuneError || c == 0xFFFE || c == 0xFFFF {
-			return fmt.Errorf("the %s has a character that SQS does not accept: write text", what)
+			return &invalidError{"the " + what + " has a character that SQS does not accept", "write text"}
 		}
 	}
 	return nil
 }
 
-func duration(key, text string, low, top time.Duration) (time.Duration, error) {
-	d, err := time.ParseDuration(strings.TrimSpace(text))
+func parseDuration(key, text string, low, top time.Duration) (time.Duration, error) {
+	trimmed := strings.TrimSpace(text)
+	d, err := time.ParseDuration(trimmed)
 	if err != nil {
-		d, err = time.ParseDuration(strings.TrimSpace(text) + "s")
+		d, err = time.ParseDuration(trimmed + "s")
 	}
 	if err != nil || d < low || d > top {
-		return 0, fmt.Errorf("the %s %s is not a time from %s to %s: write a line such as %s: 30s", key, yamlfile.Shown(text),
-			low, top, key)
+		return 0, &invalidError{fmt.Sprintf("the %s %s is not a time from %s to %s", key, yamlfile.Shown(text), low, top),
+			writeLine + key + ": 30s"}
 	}
 	return d, nil
 }
@@ -239,7 +248,7 @@ func oneOf[T ~string](key string, value T, allowed ...T) (T, error) {
 	for _, a := range allowed {
 		words = append(words, string(a))
 	}
-	return "", fmt.Errorf("invalid %s %s: use one of %s", key, yamlfile.Shown(string(value)), joinWords(words))
+	return "", &invalidError{"invalid " + key + " " + yamlfile.Shown(string(value)), "use one of " + joinWords(words)}
 }
 
 func (r *taskReader) readAttributes(pair *yamlfile.Pair) {
@@ -253,6 +262,7 @@ func (r *taskReader) readAttributes(pair *yamlfile.Pair) {
 	for _, inner := range pair.Value.Pairs {
 		name, line := inner.Key, inner.Line
 		value, ok := scalar(inner.Value)
+		unaccepted := checkCharacters("attribute "+yamlfile.Shown(name), value)
 		switch {
 		case !r.checkUnique(seen, name, line):
 		case !ok || value == "":
@@ -261,9 +271,8 @@ func (r *taskReader) readAttributes(pair *yamlfile.Pair) {
 			r.refuse(line, "attributes", "invalid attribute name "+yamlfile.Shown(name),
 				"use letters, digits, hyphens, underscores and single dots; names starting with aws., amazon. or "+
 					"beanstalk.sqsd. are reserved")
-		case checkCharacters("attribute", value) != nil:
-			r.refuse(line, "attributes", "the attribute "+yamlfile.Shown(name)+" has a character that SQS does not accept",
-				"write text")
+		case unaccepted != nil:
+			r.refuseFor(line, "attributes", unaccepted)
 		case len(r.task.Attributes) == maxAttributes:
 			r.refuse(line, "attributes", fmt.Sprintf("there are more than %d attributes", maxAttributes),
 				"put the task's data into payload")

@@ -16,9 +16,9 @@ func (s Schedule) Words() string {
 		return ""
 	}
 
-	at, days := s.timeWords(), s.dayWords()
+	at, atClockTimes := s.timeWords()
+	days := s.dayWords()
 	zone := " " + s.Zone().String()
-	atClockTimes := strings.HasPrefix(at, "at ") && strings.Contains(at, ":")
 	switch {
 	case days == "" && atClockTimes:
 		return "every day " + at + zone
@@ -30,44 +30,40 @@ func (s Schedule) Words() string {
 	return at + zone + ", " + days
 }
 
-func (s Schedule) timeWords() string {
+func (s Schedule) timeWords() (at string, atClockTimes bool) {
 	minutes, hours := setBits(s.bits.Minute, 0, 59), setBits(s.bits.Hour, 0, 23)
-	if step := stride(minutes, 60); len(hours) == 24 && step > 0 {
-		if step == 1 {
-			return "every minute"
-		}
-		return fmt.Sprintf("every %d minutes", step)
-	}
-
-	if len(hours) == 24 && len(minutes) == 1 && minutes[0] == 0 {
-		return "every hour"
-	}
-	if step := stride(hours, 24); len(minutes) == 1 && minutes[0] == 0 && step > 0 {
-		return fmt.Sprintf("every %d hours", step)
-	}
-
-	if len(hours)*len(minutes) <= 6 {
+	minuteStep, hourStep := stride(minutes, 60), stride(hours, 24)
+	onTheHour := len(minutes) == 1 && minutes[0] == 0
+	switch {
+	case s.runsEveryHour() && minuteStep > 0:
+		return everyNth(minuteStep, "minute"), false
+	case onTheHour && hourStep > 0:
+		return everyNth(hourStep, "hour"), false
+	case len(hours)*len(minutes) <= 6:
 		var times []string
 		for _, h := range hours {
 			for _, m := range minutes {
 				times = append(times, fmt.Sprintf("%02d:%02d", h, m))
 			}
 		}
-		return "at " + joinWords(times)
+		return "at " + joinWords(times), true
 	}
 
-	past := "past every hour"
-	if len(hours) < 24 {
-		past = "past " + pluralized("hour", hours)
+	past := " past every hour"
+	if !s.runsEveryHour() {
+		past = " past " + pluralized("hour", hours)
 	}
-
-	if step := stride(minutes, 60); step == 1 {
-		return "every minute " + past
-	} else if step > 0 {
-		return fmt.Sprintf("every %d minutes %s", step, past)
+	if minuteStep > 0 {
+		return everyNth(minuteStep, "minute") + past, false
 	}
+	return "at " + pluralized("minute", minutes) + past, false
+}
 
-	return "at " + pluralized("minute", minutes) + " " + past
+func everyNth(n int, unit string) string {
+	if n == 1 {
+		return "every " + unit
+	}
+	return "every " + counted(n, unit)
 }
 
 func (s Schedule) dayWords() string {
@@ -76,7 +72,7 @@ func (s Schedule) dayWords() string {
 	months := setBits(s.bits.Month, 1, 12)
 
 	date, week := "", ""
-	// A field other than * restricts the days, even if it lists all of them.
+	// If neither field is *, either may match, so even a field that lists all days is described.
 	anyDate, anyDay := s.bits.Dom&star != 0, s.bits.Dow&star != 0
 	if !anyDate && (len(dom) < 31 || !anyDay) {
 		date = "on " + pluralized("day", dom) + " of the month"
