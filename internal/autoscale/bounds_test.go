@@ -259,9 +259,9 @@ func TestTriggerAtItsBounds(t *testing.T) {
 		s.want(s.run(in, time.Hour), ruleNeeded, 2)
 	})
 	t.Run("half of the readings lost", func(t *testing.T) {
-		q := period{}.add(readingOf(5), 0, time.Unix(1, 0)).add(Reading{}, 0, time.Unix(2, 0))
-		if v, ok := q.value(Average); !ok || v != 5 {
-			t.Errorf("the average is %v, known %v", v, ok)
+		rs := readings{}.add(readingOf(5)).add(Reading{})
+		if r := rs.combined(Average); !r.Known || r.Value != 5 {
+			t.Errorf("the average is %v", r)
 		}
 	})
 }

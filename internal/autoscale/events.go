@@ -50,8 +50,7 @@ func LogEvents(log *slog.Logger, scaled string) Events {
 		},
 		Protected: func(on bool) { log.Debug("scale-in protection changed", "on", on) },
 		Terminating: func() {
-			event.Scaling.Log(log, slog.LevelInfo, "instance is being terminated by its group, "+
-				"draining")
+			event.Scaling.Log(log, slog.LevelInfo, "instance is being terminated by its group, draining")
 		},
 		Terminated: func(err error) {
 			if err != nil {

@@ -72,7 +72,9 @@ func New(load func() Inputs, target Target, opts Options) *Loop {
 
 	l := &Loop{load: load, target: target, opts: opts, status: Status{Policy: opts.Policy}}
 	l.calls = newCaller(func(f Failed) {
-		l.setFailed(&f)
+		l.mu.Lock()
+		l.status.Failed = &f
+		l.mu.Unlock()
 		notify(opts.Events.Failed, f)
 	})
 	return l
@@ -98,12 +100,12 @@ func (l *Loop) decideOnce(ctx context.Context) {
 		in = l.replaceMeasure(ctx, in)
 	}
 
-	now := time.Now()
+	d := Decision{At: time.Now(), From: in.Desired, Desired: in.Desired}
 	policy, ok := l.boundedPolicy()
-	d := Decision{At: now, From: in.Desired, Desired: in.Desired, Rule: ruleHeld,
-		Why: "the maximum size of the target is 0"}
 	if ok {
-		l.state, d = policy.Decide(l.state, in, now)
+		l.state, d = policy.Decide(l.state, in, d.At)
+	} else {
+		d.because(ruleHeld, "the maximum size of the target is 0")
 	}
 	l.recordDecision(policy, in, l.apply(ctx, d, mayApply))
 }
@@ -160,8 +162,8 @@ func (l *Loop) replaceMeasure(ctx context.Context, in Inputs) Inputs {
 		in.CPU = *in.Measured
 	}
 	if 2*newest.Samples < in.Desired {
-		in.HoldScaleIn = cmp.Or(in.HoldScaleIn, fmt.Sprintf("the metric has readings from only %d of %d instances", newest.Samples,
-			in.Desired))
+		in.HoldScaleIn = cmp.Or(in.HoldScaleIn,
+			fmt.Sprintf("the metric has readings from only %d of %d instances", newest.Samples, in.Desired))
 	}
 	return in
 }
@@ -187,16 +189,12 @@ func (l *Loop) call(ctx context.Context, doing string, f func(context.Context) e
 	if err := l.calls.do(ctx, doing, f); err != nil {
 		return err
 	}
-	if failed := l.Status().Failed; failed != nil && failed.Doing == doing {
-		l.setFailed(nil)
-	}
-	return nil
-}
-
-func (l *Loop) setFailed(f *Failed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.status.Failed = f
+	if failed := l.status.Failed; failed != nil && failed.Doing == doing {
+		l.status.Failed = nil
+	}
+	return nil
 }
 
 func (l *Loop) recordDecision(policy Policy, in Inputs, d Decided) {

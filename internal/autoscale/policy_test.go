@@ -430,19 +430,19 @@ func TestPeriodsOfAMetric(t *testing.T) {
 
 func TestStatistics(t *testing.T) {
 	t.Parallel()
-	var q period
-	for i, v := range []float64{10, 40, 70} {
-		q = q.add(readingOf(v), 0, time.Unix(int64(i), 0))
+	var rs readings
+	for _, v := range []float64{10, 40, 70} {
+		rs = rs.add(readingOf(v))
 	}
 	for stat, want := range map[Statistic]float64{Average: 40, Minimum: 10, Maximum: 70, Sum: 120} {
-		if got, ok := q.value(stat); !ok || got != want {
-			t.Errorf("%s is %v, %v", stat, got, ok)
+		if got := rs.combined(stat); !got.Known || got.Value != want {
+			t.Errorf("%s is %v", stat, got)
 		}
 	}
 	for range 4 {
-		q = q.add(Reading{}, 0, time.Unix(9, 0))
+		rs = rs.add(Reading{})
 	}
-	if _, ok := q.value(Average); ok {
+	if rs.combined(Average).Known {
 		t.Error("more was lost than known, and there is a value")
 	}
 }

@@ -12,8 +12,8 @@ type Metric struct {
 	Unit  string // "Count" or "Seconds"
 }
 
-// metrics omits unknown values, so that an alarm sees missing data rather than 0.
-func metrics(in Inputs, instances int) []Metric {
+// metricsOf omits unknown values, so that an alarm sees missing data rather than 0.
+func metricsOf(in Inputs, instances int) []Metric {
 	var out []Metric
 	if in.Backlog.Known {
 		out = append(out, Metric{"BacklogPerInstance", in.Backlog.Value / float64(max(instances, 1)), "Count"})
@@ -50,7 +50,7 @@ func (r *Reporter) publishLoad(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	metrics := metrics(in, instances)
+	metrics := metricsOf(in, instances)
 	if len(metrics) == 0 {
 		return nil
 	}

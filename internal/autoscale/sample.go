@@ -3,7 +3,6 @@ package autoscale
 import (
 	"cmp"
 	"fmt"
-	"time"
 )
 
 // Sample is one instance's load. Its JSON names must not change, because instances of different versions read each
@@ -104,12 +103,11 @@ func holdReasons(all []Sample) (hold, holdScaleIn string) {
 }
 
 func combineMeasure(all []Sample, m Measure, s Statistic) Reading {
-	var q period
+	var rs readings
 	for i := range all {
-		q = q.add(all[i].read(m), 0, time.Time{})
+		rs = rs.add(all[i].read(m))
 	}
-	value, known := q.value(s)
-	return Reading{value, known}
+	return rs.combined(s)
 }
 
 func (p Policy) holdScaleIn(in Inputs) string {

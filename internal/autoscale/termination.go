@@ -74,20 +74,24 @@ func (d *Termination) drainWithHeartbeats(ctx context.Context) error {
 // sendHeartbeats waits first, because the hooks' timeouts have just started.
 func (d *Termination) sendHeartbeats(ctx context.Context) {
 	calls := newCaller(d.Events.Failed)
-	first := true
-	every(ctx, heartbeatInterval, func() bool {
-		if !first {
+	ticker := time.Tick(heartbeatInterval)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker:
 			_ = calls.do(ctx, "sending the lifecycle heartbeat", d.Hook.Heartbeat) // reported already
 		}
-		first = false
-		return true
-	})
+	}
 }
 
 func (d *Termination) complete(ctx context.Context) error {
 	calls := newCaller(d.Events.Failed)
+	complete := func() error {
+		return calls.do(context.WithoutCancel(ctx), "completing the lifecycle hook", d.Hook.Complete)
+	}
 	for attempt := range completionAttempts - 1 {
-		if calls.do(context.WithoutCancel(ctx), "completing the lifecycle hook", d.Hook.Complete) == nil {
+		if complete() == nil {
 			return nil
 		}
 		select {
@@ -96,5 +100,5 @@ func (d *Termination) complete(ctx context.Context) error {
 		}
 	}
 	calls.failed = nil // Terminated reports the last failure
-	return calls.do(context.WithoutCancel(ctx), "", d.Hook.Complete)
+	return complete()
 }

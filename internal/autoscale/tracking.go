@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	tolerance = 0.1
+	roundingTolerance = 0.1
 	// headroom after a scale-in avoids oscillation.
 	headroom = 1.15
 	// Tracking scales out when all readings within scaleOutAfter, at least two, request a larger size, and in when all
@@ -29,8 +29,6 @@ type recommendation struct {
 	why   string
 }
 
-// decideByTracking scales out once all recent recommendations exceed the size. It scales in to the largest
-// recommendation of a longer period plus headroom, but at most by half.
 func (p Policy) decideByTracking(s policyState, in Inputs, d Decision) (policyState, Decision) {
 	if !in.Busy.Known && !in.Backlog.Known {
 		d.because(ruleMissing, "the number of busy slots and the backlog are unknown")
@@ -115,7 +113,7 @@ func (p Policy) recommend(in Inputs, now time.Time) recommendation {
 // MaxSize is the largest size, as for Elastic Beanstalk's Auto Scaling groups.
 const MaxSize = 10000
 
-func roundUp(x float64) int { return int(math.Ceil(min(x, MaxSize) - tolerance)) }
+func roundUp(x float64) int { return int(math.Ceil(min(x, MaxSize) - roundingTolerance)) }
 
 func (p Policy) neededByBusy(in Inputs) need {
 	if !in.Busy.Known {
@@ -172,6 +170,7 @@ func (p Policy) backlogPerProcess(in Inputs) (n float64, known bool) {
 	return float64(in.Slots) * max(1, p.DrainWithin.Seconds()/in.ServiceTime), true
 }
 
+// appendRecent drops recommendations before a long gap, and all but one of those older than scaleInAfter.
 func appendRecent(recommendations []recommendation, v recommendation) []recommendation {
 	if n := len(recommendations); n > 0 && v.at.Sub(recommendations[n-1].at) > scaleInAfter/2 {
 		recommendations = nil
@@ -216,6 +215,7 @@ func largest(recommendations []recommendation) (top recommendation) {
 	return top
 }
 
+// coversScaleIn reports whether whole recommendations cover nearly all of scaleInAfter, without a long gap.
 func coversScaleIn(recommendations []recommendation, now time.Time) (covered bool) {
 	var seen time.Time
 	for _, v := range recommendations {

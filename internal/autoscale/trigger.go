@@ -6,45 +6,52 @@ import (
 )
 
 type period struct {
-	begun, last    time.Time
-	known, missing int
-	sum            float64
-	least, most    float64
-	work           float64
+	begun, last time.Time
+	readings    readings
+	work        float64
 }
 
-func (q period) add(r Reading, work float64, now time.Time) period {
+func (q period) add(r Reading, now time.Time) period {
 	if q.begun.IsZero() {
 		q.begun = now
 	}
 	q.last = now
-	q.work = max(q.work, work)
-	if !r.Known {
-		q.missing++
-		return q
-	}
-	if q.known == 0 {
-		q.least, q.most = r.Value, r.Value
-	}
-	q.known++
-	q.sum += r.Value
-	q.least, q.most = min(q.least, r.Value), max(q.most, r.Value)
+	q.readings = q.readings.add(r)
 	return q
 }
 
-func (q period) value(s Statistic) (float64, bool) {
-	if q.known == 0 || q.missing > q.known {
-		return 0, false
+type readings struct {
+	known, missing   int
+	sum, least, most float64
+}
+
+func (rs readings) add(r Reading) readings {
+	if !r.Known {
+		rs.missing++
+		return rs
+	}
+	if rs.known == 0 {
+		rs.least, rs.most = r.Value, r.Value
+	}
+	rs.known++
+	rs.sum += r.Value
+	rs.least, rs.most = min(rs.least, r.Value), max(rs.most, r.Value)
+	return rs
+}
+
+func (rs readings) combined(s Statistic) Reading {
+	if rs.known == 0 || rs.missing > rs.known {
+		return Reading{}
 	}
 	switch s {
 	case Minimum:
-		return q.least, true
+		return Reading{rs.least, true}
 	case Maximum:
-		return q.most, true
+		return Reading{rs.most, true}
 	case Sum:
-		return q.sum, true
+		return Reading{rs.sum, true}
 	}
-	return q.sum / float64(q.known), true
+	return Reading{rs.sum / float64(rs.known), true}
 }
 
 func (p Policy) decideByTrigger(s policyState, in Inputs, d Decision) (policyState, Decision) {
@@ -74,7 +81,7 @@ func (p Policy) decideByTrigger(s policyState, in Inputs, d Decision) (policySta
 	return s, d
 }
 
-// A gap of more than Period discards the period and the counts of breaches.
+// addReading discards the period and the counts of breaches after a gap of more than Period.
 func (p Policy) addReading(s policyState, in Inputs, now time.Time) policyState {
 	if p.FromMetric {
 		return p.addMetricPeriod(s, in)
@@ -82,7 +89,8 @@ func (p Policy) addReading(s policyState, in Inputs, now time.Time) policyState 
 	if !s.period.last.IsZero() && now.Sub(s.period.last) > p.Period {
 		s = s.discardPeriods()
 	}
-	s.period = s.period.add(in.read(p.Measure), in.busyProcesses(), now)
+	s.period.work = max(s.period.work, in.busyProcesses())
+	s.period = s.period.add(in.read(p.Measure), now)
 	if now.Sub(s.period.begun) < p.Period {
 		return s
 	}
@@ -98,19 +106,18 @@ func (p Policy) addMetricPeriod(s policyState, in Inputs) policyState {
 	if elapsed > p.Period {
 		s.over, s.under = 0, 0
 	}
-	s.period = s.period.add(in.read(p.Measure), 0, in.MeasuredFrom)
+	s.period = s.period.add(in.read(p.Measure), in.MeasuredFrom)
 	return p.closePeriod(s, in.MeasuredFrom)
 }
 
 func (p Policy) closePeriod(s policyState, now time.Time) policyState {
-	value, ok := s.period.value(p.Statistic)
+	s.value = s.period.readings.combined(p.Statistic)
 	s.work = s.period.work
 	s.period = period{begun: now, last: now}
-	s.value = Reading{Value: value, Known: ok}
-	switch {
-	case ok && value > p.UpperThreshold:
+	switch v := s.value; {
+	case v.Known && v.Value > p.UpperThreshold:
 		s.over, s.under = s.over+1, 0
-	case ok && value < p.LowerThreshold:
+	case v.Known && v.Value < p.LowerThreshold:
 		s.over, s.under = 0, s.under+1
 	default:
 		s.over, s.under = 0, 0
@@ -154,7 +161,7 @@ func (p Policy) decrease(s policyState, in Inputs, d Decision, least int, why st
 	return d
 }
 
-// Unlike the last period's value, the current one is not affected by a past spike.
+// nearUpper compares the current value, which a past spike does not affect.
 func (p Policy) nearUpper(in Inputs) bool {
 	return in.read(p.Measure).Value > (p.LowerThreshold+p.UpperThreshold)/2
 }

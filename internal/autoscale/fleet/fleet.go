@@ -139,7 +139,7 @@ func (f *Fleet) Members() Members {
 }
 
 // Run starts the membership, which lasts until Close. Without a group or service to resize, Run then waits until
-// counted is closed, which means that the load is known, and publishes the load until ctx ends.
+// counted is closed, and publishes the load until ctx ends.
 func (f *Fleet) Run(ctx context.Context, counted <-chan struct{}) {
 	if f == nil {
 		return

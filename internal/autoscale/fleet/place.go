@@ -55,7 +55,7 @@ func findGroup(ctx context.Context, connection *aws.Options) (Place, error) {
 		return Place{}, nil // not on EC2, or in a container without access to the metadata service
 	}
 
-	if os.Getenv("TENDRIL_INSTANCE_ID") == "" {
+	if os.Getenv("TENDRIL_INSTANCE_ID") == "" { // otherwise, there may be no metadata service
 		if isMember, err := machine.InGroup(asking); err != nil || !isMember {
 			return Place{}, err
 		}

@@ -12,7 +12,7 @@ import (
 
 // core is the state machine of one lease. It does no I/O: its inputs are the store's responses and the time.
 type core struct {
-	rules
+	opts *Options
 	// session is the prefix of all Versions written by this instance.
 	session string
 	writes  int
@@ -37,25 +37,7 @@ type core struct {
 	renewAt time.Time
 }
 
-type rules struct {
-	owner, data   string
-	lease, renew  time.Duration
-	margin        time.Duration
-	chance        func() float64 // in [0,1), to spread calls
-	revision      func() int64
-	announce      func() string
-	watch         func() time.Duration
-	firstBackoff  time.Duration
-	leaderBackoff time.Duration
-}
-
-func newCore(o Options) core {
-	return core{session: rand.Text(), rules: rules{
-		owner: o.Owner, data: o.Data, lease: o.Lease, renew: o.Renew, margin: o.Margin, chance: o.Random,
-		revision: o.Revision, announce: o.Announce, watch: o.Watch,
-		firstBackoff: o.Renew / 25, leaderBackoff: o.Renew / 5,
-	}}
-}
+func newCore(o *Options) core { return core{opts: o, session: rand.Text()} }
 
 // The version carries the announcement and the revision, because earlier versions of tendril preserve it.
 const (
@@ -135,18 +117,18 @@ func earlier(a, b time.Time) time.Time {
 }
 
 func (c *core) startSwap(now time.Time, term int64) step {
-	c.pending = c.newAttempt(now, queue.Lease{Owner: c.owner, Term: term, Duration: c.lease, Data: c.data})
+	c.pending = c.newAttempt(now, queue.Lease{Owner: c.opts.Owner, Term: term, Duration: c.opts.Lease, Data: c.opts.Data})
 	return step{do: swap, attempt: c.pending}
 }
 
 func (c *core) newAttempt(now time.Time, next queue.Lease) *attempt {
 	c.writes++
 	next.Version = fmt.Sprintf("%s-%d", c.session, c.writes)
-	if c.announce != nil {
-		next.Version += announceMark + c.announce()
+	if c.opts.Announce != nil {
+		next.Version += announceMark + c.opts.Announce()
 	}
-	if c.revision != nil {
-		next.Version += revisionMark + strconv.FormatInt(c.revision(), 10)
+	if c.opts.Revision != nil {
+		next.Version += revisionMark + strconv.FormatInt(c.opts.Revision(), 10)
 	}
 	return &attempt{old: c.seen, next: next, start: now}
 }
@@ -160,7 +142,7 @@ func (c *core) mayTake() bool {
 func (c *core) expiry() time.Time {
 	d := c.seen.Duration
 	if d <= 0 { // not written by tendril
-		d = c.lease
+		d = c.opts.Lease
 	}
 	return c.seenAt.Add(d)
 }
@@ -180,12 +162,12 @@ func (c *core) observed(now time.Time, l queue.Lease) {
 }
 
 func (c *core) nextReadTime() time.Time {
-	interval := c.renew
-	if c.watch != nil {
-		interval = max(interval, c.watch())
+	interval := c.opts.Renew
+	if c.opts.Watch != nil {
+		interval = max(interval, c.opts.Watch())
 	}
-	next := c.readAt.Add(interval - time.Duration(c.chance()*float64(interval)/4))
-	if interval > c.renew {
+	next := c.readAt.Add(interval - time.Duration(c.opts.Random()*float64(interval)/4))
+	if interval > c.opts.Renew {
 		return next
 	}
 	return earlier(next, c.expiry())
@@ -202,7 +184,7 @@ func (c *core) swapped(now time.Time, a *attempt, won bool, current queue.Lease)
 	}
 
 	c.observed(now, a.next)
-	trusted := a.start.Add(c.lease - c.margin)
+	trusted := a.start.Add(c.opts.Lease - c.opts.Margin)
 	if !isPending || !now.Before(trusted) {
 		c.term = 0
 		return false
@@ -210,7 +192,7 @@ func (c *core) swapped(now time.Time, a *attempt, won bool, current queue.Lease)
 
 	c.term = a.next.Term
 	c.trusted = trusted
-	c.renewAt = a.start.Add(c.renew)
+	c.renewAt = a.start.Add(c.opts.Renew)
 	return true
 }
 
@@ -222,12 +204,12 @@ func (c *core) lose() {
 }
 
 func (c *core) backOff(now time.Time) time.Duration {
-	longest := c.renew
+	first, longest := c.opts.Renew/25, c.opts.Renew
 	if c.term > 0 {
-		longest = c.leaderBackoff
+		longest = c.opts.Renew / 5
 	}
-	delay := min(c.firstBackoff<<min(c.failures, 10), longest)
-	delay = delay/2 + time.Duration(c.chance()*float64(delay)/2)
+	delay := min(first<<min(c.failures, 10), longest)
+	delay = delay/2 + time.Duration(c.opts.Random()*float64(delay)/2)
 	c.failures++
 	c.notBefore = now.Add(delay)
 	return delay
@@ -238,5 +220,5 @@ func (c *core) releaseAttempt(now time.Time) *attempt {
 	if !c.known || !c.isOwn(c.seen) || c.seen.Released {
 		return nil
 	}
-	return c.newAttempt(now, queue.Lease{Owner: c.owner, Term: c.seen.Term, Released: true, Data: c.data})
+	return c.newAttempt(now, queue.Lease{Owner: c.opts.Owner, Term: c.seen.Term, Released: true, Data: c.opts.Data})
 }

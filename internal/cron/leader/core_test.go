@@ -10,9 +10,9 @@ import (
 func leading(t *testing.T) (*core, time.Time) {
 	t.Helper()
 	now := time.Unix(1000, 0)
-	c := &core{session: "me", rules: rules{
-		owner: "node", lease: 15 * time.Second, renew: 5 * time.Second, margin: 3 * time.Second,
-		chance: func() float64 { return 1 }, firstBackoff: 200 * time.Millisecond, leaderBackoff: time.Second,
+	c := &core{session: "me", opts: &Options{
+		Owner: "node", Lease: 15 * time.Second, Renew: 5 * time.Second, Margin: 3 * time.Second,
+		Random: func() float64 { return 1 },
 	}}
 	if s := c.decide(now); s.do != read {
 		t.Fatalf("the first step is %+v, want a read", s)
@@ -137,8 +137,8 @@ func TestReadIntervalIsSpreadAndFollowsWatch(t *testing.T) {
 		{chance: 0, watch: 100 * time.Second, duration: 15 * time.Second, want: 100 * time.Second},
 		{chance: 1, watch: 100 * time.Second, duration: 15 * time.Second, want: 75 * time.Second},
 	} {
-		c.chance = func() float64 { return row.chance }
-		c.watch = func() time.Duration { return row.watch }
+		c.opts.Random = func() float64 { return row.chance }
+		c.opts.Watch = func() time.Duration { return row.watch }
 		if c.observed(now, queue.Lease{Duration: row.duration}); c.nextRead.Sub(now) != row.want {
 			t.Errorf("chance %v: an instance that can wait %s pauses for %s, want %s",
 				row.chance, row.watch, c.nextRead.Sub(now), row.want)
@@ -167,7 +167,7 @@ func TestBackoffGrowsToItsLimit(t *testing.T) {
 	if s := c.decide(now); s.do != wait || !s.until.Equal(now.Add(5*time.Second)) {
 		t.Errorf("within the pause the step is %+v", s)
 	}
-	c.chance = func() float64 { return 0 }
+	c.opts.Random = func() float64 { return 0 }
 	if d := c.backOff(now); d != 2500*time.Millisecond {
 		t.Errorf("the shortest of the longest pauses is %s", d)
 	}

@@ -56,9 +56,8 @@ func New(store Store, opts Options) (*Elector, error) {
 		opts:   opts,
 		events: newDispatcher(),
 		wake:   make(chan struct{}, 1),
-		lease:  holder{store: store, opts: opts, core: newCore(opts)},
 	}
-	e.lease.onFailure = e.reportFailure
+	e.lease = holder{store: store, core: newCore(&e.opts), onFailure: e.reportFailure}
 	e.gate = &gate{standstill: opts.Standstill, wall: opts.Wall, began: e.reportElected, lost: e.reportLost,
 		changed: make(chan struct{})}
 	return e, nil
@@ -170,15 +169,8 @@ func (e *Elector) release(ctx context.Context) {
 	e.publish()
 }
 
-func (e *Elector) reportFailure(err error, retry time.Duration) {
-	failure := Failure{Name: e.opts.Name, Err: err, Consecutive: e.lease.core.failures, Retry: retry}
-	e.mu.Lock()
-	if e.status.Err == nil {
-		e.failingAt = time.Now()
-	}
-	e.status.Err = err
-	e.mu.Unlock()
-	e.events.dispatch(func() { call(e.opts.Events.Failed, failure) })
+func (e *Elector) reportFailure(f Failure) {
+	e.events.dispatch(func() { call(e.opts.Events.Failed, f) })
 }
 
 func (e *Elector) reportElected(term int64) {
@@ -252,13 +244,20 @@ func (e *Elector) publish() {
 		e.status.Leader, e.status.LeaderData = c.seen.Owner, c.seen.Data
 		e.status.LeaderAnnounces, e.status.LeaderRevision = announcedBy(c.seen)
 	}
-	if c.failures == 0 {
-		e.status.Err = nil
+	err := e.lease.failure()
+	if err != nil && e.status.Err == nil {
+		e.failingAt = time.Now()
 	}
+	e.status.Err = err
 	e.mu.Unlock()
 
-	leader := Following{Name: e.opts.Name, Owner: c.seen.Owner, Term: c.seen.Term}
-	if held && !c.isOwn(c.seen) && leader != e.following {
+	if held && !c.isOwn(c.seen) {
+		e.reportFollowing(Following{Name: e.opts.Name, Owner: c.seen.Owner, Term: c.seen.Term})
+	}
+}
+
+func (e *Elector) reportFollowing(leader Following) {
+	if leader != e.following {
 		e.following = leader
 		e.events.dispatch(func() { call(e.opts.Events.Following, leader) })
 	}

@@ -25,7 +25,7 @@ const unit = time.Second
 func (s *state) clock() time.Time { return time.Unix(int64(s.now), 0) }
 
 // key is equal for states with the same next states. Only differences between times matter, up to the longest duration
-// in rules.
+// in Options.
 func (s *state) key() string {
 	k := make([]byte, 0, 256)
 	number := func(n int64) { k = append(strconv.AppendInt(k, n, 10), ' ') }
@@ -195,9 +195,9 @@ func (s *search) visit(current state, depth int) {
 func initialState(held bool, lease time.Duration) state {
 	var s state
 	for i := range s.nodes {
-		s.nodes[i] = core{session: string(rune('a' + i)), rules: rules{
-			owner: string(rune('A' + i)), lease: lease, renew: unit, margin: unit,
-			chance: func() float64 { return 0 },
+		s.nodes[i] = core{session: string(rune('a' + i)), opts: &Options{
+			Owner: string(rune('A' + i)), Lease: lease, Renew: unit, Margin: unit,
+			Random: func() float64 { return 0 },
 		}}
 	}
 	if !held {

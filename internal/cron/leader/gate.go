@@ -19,8 +19,8 @@ type gate struct {
 	term         int64
 	lastClosed   int64
 	trustedUntil time.Time
-	start        time.Time // monotonic
-	startWall    time.Time // wall clock
+	start        time.Time
+	startWall    time.Time
 	lastTick     time.Time
 	stopped      bool
 	changed      chan struct{}

@@ -11,16 +11,22 @@ import (
 // holder makes the store calls for one lease. It is not safe for concurrent use.
 type holder struct {
 	store     Store
-	opts      Options
 	core      core
-	onFailure func(err error, retry time.Duration)
+	onFailure func(Failure) // may be nil
 	err       error
 }
 
+func (h *holder) failure() error {
+	if h.core.failures == 0 {
+		return nil
+	}
+	return h.err
+}
+
 func (h *holder) read(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, h.opts.CallTimeout)
+	limited, cancel := context.WithTimeout(ctx, h.core.opts.CallTimeout)
 	defer cancel()
-	l, err := h.store.Read(limited, h.opts.Name)
+	l, err := h.store.Read(limited, h.core.opts.Name)
 	if err != nil {
 		h.recordFailure(ctx, err)
 		return err
@@ -30,9 +36,9 @@ func (h *holder) read(ctx context.Context) error {
 }
 
 func (h *holder) swap(ctx context.Context, a *attempt) (won bool, current queue.Lease, err error) {
-	limited, cancel := context.WithTimeout(ctx, h.opts.CallTimeout)
+	limited, cancel := context.WithTimeout(ctx, h.core.opts.CallTimeout)
 	defer cancel()
-	won, current, err = h.store.Swap(limited, h.opts.Name, a.old, a.next)
+	won, current, err = h.store.Swap(limited, h.core.opts.Name, a.old, a.next)
 	if err == nil && !won && current.Version == a.old.Version {
 		err = fmt.Errorf("the store refused to replace version %q, but still stores it", a.old.Version)
 	}
@@ -46,9 +52,7 @@ func (h *holder) recordFailure(ctx context.Context, err error) {
 	}
 	h.err = err
 	retry := h.core.backOff(time.Now())
-	if h.onFailure != nil {
-		h.onFailure(err, retry)
-	}
+	call(h.onFailure, Failure{Name: h.core.opts.Name, Err: err, Consecutive: h.core.failures, Retry: retry})
 }
 
 // release works even if an attempt is pending. released reports whether the stored lease is this instance's and is

@@ -24,8 +24,8 @@ type Options struct {
 	Lease time.Duration
 	// Renew is the interval between renewals, and between reads unless Watch is longer; 0 means a third of Lease.
 	Renew time.Duration
-	// Watch is the interval between reads of another instance's lease, if longer than Renew. A long one saves calls. If
-	// it exceeds Lease, a dead leader is replaced within twice the interval.
+	// Watch is the interval between reads of another instance's lease, if longer than Renew. If it exceeds Lease, a dead
+	// leader is replaced within twice the interval.
 	Watch func() time.Duration
 	// CallTimeout limits each call to the store; 0 means two fifteenths of Lease (2 s).
 	CallTimeout time.Duration

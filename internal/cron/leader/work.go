@@ -16,7 +16,7 @@ type Work struct {
 	lease holder
 
 	ctx          context.Context
-	lose         context.CancelCauseFunc
+	end          context.CancelCauseFunc
 	stop         context.CancelFunc
 	renewalEnded chan struct{} // closed after the last renewal
 }
@@ -33,9 +33,8 @@ func AcquireWork(ctx context.Context, store Store, opts Options, repeat bool, pa
 		return nil, err
 	}
 
-	w := &Work{lease: holder{store: store, opts: opts, core: newCore(opts)}, renewalEnded: make(chan struct{})}
+	w := &Work{lease: holder{store: store, core: newCore(&opts)}, renewalEnded: make(chan struct{})}
 	core := &w.lease.core
-	core.data = ""
 	lastSuccess := time.Now()
 	var reported Following
 	for core.term == 0 {
@@ -52,9 +51,9 @@ func AcquireWork(ctx context.Context, store Store, opts Options, repeat bool, pa
 			repeat = false // another instance's work counts as the repetition
 			holder := Following{Name: opts.Name, Owner: core.seen.Owner, Term: core.seen.Term}
 			if holder != reported {
+				reported = holder
 				call(opts.Events.Following, holder)
 			}
-			reported = holder
 		}
 
 		w.step(ctx, earlier(time.Now().Add(opts.Renew), lastSuccess.Add(patience)))
@@ -67,7 +66,7 @@ func AcquireWork(ctx context.Context, store Store, opts Options, repeat bool, pa
 }
 
 func (w *Work) startRenewing(ctx context.Context) {
-	w.ctx, w.lose = context.WithCancelCause(ctx)
+	w.ctx, w.end = context.WithCancelCause(ctx)
 	renewing, stop := context.WithCancel(context.Background())
 	w.stop = stop
 	go w.renew(renewing)
@@ -97,7 +96,7 @@ func (w *Work) renew(ctx context.Context) {
 	for core := &w.lease.core; ctx.Err() == nil; {
 		next := core.decide(time.Now())
 		if core.term == 0 {
-			w.lose(errWorkLost)
+			w.end(errWorkLost)
 			return
 		}
 		if next.do == wait {
@@ -113,15 +112,15 @@ func (w *Work) renew(ctx context.Context) {
 func (w *Work) Finish(ctx context.Context, done bool) error {
 	w.stop()
 	<-w.renewalEnded
-	defer w.lose(nil)
+	defer w.end(nil)
 	if errors.Is(context.Cause(w.ctx), errWorkLost) {
 		return errWorkLost
 	}
+	opts := w.lease.core.opts
 	if done {
-		w.lease.core.data = workDone
+		opts.Data = workDone
 	}
 
-	opts := &w.lease.opts
 	ctx, cancel := context.WithTimeout(ctx, opts.Lease-opts.Margin)
 	defer cancel()
 	released, err := w.lease.release(ctx)
