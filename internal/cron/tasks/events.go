@@ -30,7 +30,8 @@ func leaderEvents(log *slog.Logger, observers leader.Events, stopping func() boo
 			event.Leadership.Log(log, level, "leadership lost", "lease", e.Name, "term", e.Term, "reason", e.Reason)
 		},
 		Following: func(e leader.Following) {
-			event.Leadership.Log(log, slog.LevelInfo, "following another leader", "lease", e.Name, "term", e.Term, "leader", e.Owner)
+			event.Leadership.Log(log, slog.LevelInfo, "following another leader", "lease", e.Name, "term", e.Term,
+				"leader", e.Owner)
 		},
 		Failed: func(e leader.Failure) {
 			call(observers.Failed, e)
@@ -62,15 +63,19 @@ func schedulerEvents(log *slog.Logger, observers periodic.Events, pauses func() 
 				log.Warn("reading the registry failed", "retry_in", rounded(e.Retry), "err", e.Err)
 				return
 			}
-			event.Task.Log(log, slog.LevelWarn, "enqueueing a scheduled run failed", "task", e.Task, "run_id", e.ID, "retry_in", rounded(e.Retry),
-				"err", e.Err)
+			attrs := []any{"task", e.Task, "run_id", e.ID}
+			if e.Retry > 0 {
+				attrs = append(attrs, "retry_in", rounded(e.Retry))
+			}
+			event.Task.Log(log, slog.LevelWarn, "enqueueing a scheduled run failed", append(attrs, "err", e.Err)...)
 		},
 		Refused: func(e periodic.Refused) {
 			event.Leadership.Log(log, slog.LevelWarn, "registry rejected the leader's runs", "term", e.Term, "err", e.Err,
 				"hint", "check whether other instances run with --leader local on the same registry")
 		},
 		Reloaded: func(e periodic.Reloaded) {
-			event.Deploy.Log(log, slog.LevelInfo, "periodic tasks reloaded", "tasks", e.Tasks, "added", e.Added, "removed", e.Removed, "changed", e.Changed)
+			event.Deploy.Log(log, slog.LevelInfo, "periodic tasks reloaded", "tasks", e.Tasks, "added", e.Added,
+				"removed", e.Removed, "changed", e.Changed)
 		},
 		ClockStepped: func(e periodic.ClockStepped) {
 			event.Health.Log(log, slog.LevelWarn, "clock was set, or the machine was suspended", "by", rounded(e.By))

@@ -112,7 +112,7 @@ func (f *watchedFile) noticeChange() bool {
 }
 
 func (f *watchedFile) reread(required bool) (File, error) {
-	f.noticeChange()
+	f.noticeChange() // so that watch does not reload it
 	now := File{Path: f.path(), Tasks: &periodic.File{}}
 	if now.Path == "" {
 		return now, nil

@@ -105,9 +105,9 @@ func TestTheOnlyInstanceKeepsItsPauses(t *testing.T) {
 	if !paused["tidy"] || paused["report"] || s.pauses.all()["tidy"] != (pause{Reason: "audit"}) {
 		t.Errorf("paused %v, %v", paused, s.pauses.all())
 	}
-	if err := s.pauses.set(t.Context(), s.scheduler, "report", pause{"lunch", "owner", time.Unix(0, 0).UTC()}, true); err != nil ||
+	if err := s.pauses.set(t.Context(), "report", pause{"lunch", "owner", time.Unix(0, 0).UTC()}, true); err != nil ||
 		pausesOf(store)["report"] != (pause{"lunch", "owner", time.Unix(0, 0).UTC()}) {
 		t.Errorf("%v, %v", store, err)
 	}
-	s.pauses.follow(t.Context(), s.scheduler) // returns at once without other instances
+	s.pauses.follow(t.Context()) // returns at once without other instances
 }

@@ -73,16 +73,17 @@ var ErrNotScheduled = errors.New("nothing is scheduled")
 func New(opts Options) *Manager {
 	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	log := opts.Log.With("component", "periodic")
-	registryFinder := &registryFinder{opts: opts.Registry, log: log}
-	m := &Manager{opts: opts, log: log, registry: registryFinder, changing: make(chan struct{}, 1)}
+	finder := &registryFinder{opts: opts.Registry, log: log}
+	m := &Manager{opts: opts, log: log, registry: finder, changing: make(chan struct{}, 1)}
 	m.file.set(opts.File)
 	m.run, m.stop = context.WithCancel(context.Background())
 	m.changing <- struct{}{}
+
 	events := leaderEvents(opts.Log.With("component", "leader"), opts.Observers.Leader, m.stopping)
-	m.election = &Election{registry: registryFinder, localTerm: time.Now().UnixNano(), made: make(chan struct{}),
-		opts: leader.Options{Name: registryFinder.leaseName(), Data: opts.Address, Revision: opts.Revision,
+	m.election = &Election{registry: finder, localTerm: time.Now().UnixNano(), made: make(chan struct{}),
+		opts: leader.Options{Name: finder.leaseName(), Data: opts.Address, Revision: opts.Revision,
 			Announce: opts.Announce, Lease: opts.Lease, Watch: opts.Watch, Events: events}}
-	registryFinder.lead = m.election
+	finder.lead = m.election
 	return m
 }
 
@@ -117,22 +118,12 @@ func (m *Manager) newSchedule(ctx context.Context, tasks *periodic.File) (*sched
 		return nil, err
 	}
 
-	s := &schedule{pauses: &pauses{store: reg.pauses, interval: reg.pauseInterval}}
-	if reg.pauses == nil {
-		s.pauses.store = m.opts.Pauses
-	}
-	if m.opts.Registry.Broker != nil || reg.pauses == nil { // no network call
-		known, err := s.pauses.read(ctx)
-		m.warnUnread(err)
-		s.pauses.known.Store(&known)
-	}
-
+	s := &schedule{pauses: m.newPauses(ctx, reg),
+		account: &Account{inFlight: map[string]int{}, mayOverlap: m.file.mayOverlap}}
 	opts := periodic.Options{Queue: m.opts.Registry.Queue, Running: m.unfinished,
 		Paused: slices.Collect(maps.Keys(s.pauses.all())), Wall: m.opts.Wall,
 		Past:   readHistory(m.opts.HistoryFile, m.log),
 		Events: schedulerEvents(m.log, m.opts.Observers.Scheduler, s.pauses.all)}
-
-	s.account = &Account{inFlight: map[string]int{}, mayOverlap: m.file.mayOverlap}
 	if reg.leases != nil {
 		s.account.shared = &runningTasks{store: reg.leases, queue: m.opts.Registry.Queue,
 			owner: m.opts.Address, log: m.log, run: m.run, work: &m.work, marked: map[string]context.CancelFunc{},
@@ -142,12 +133,26 @@ func (m *Manager) newSchedule(ctx context.Context, tasks *periodic.File) (*sched
 
 	s.scheduler = periodic.New(m.opts.withKnownQueues(tasks), m.election, reg.runs, opts)
 	s.account.scheduler = s.scheduler
+	s.pauses.scheduler = s.scheduler
 	return s, nil
 }
 
-func (m *Manager) warnUnread(pauses error) {
-	if pauses != nil {
-		m.log.Warn("paused tasks not read", "err", pauses)
+func (m *Manager) newPauses(ctx context.Context, reg *sharedRegistry) *pauses {
+	p := &pauses{store: reg.pauses, interval: reg.pauseInterval}
+	if p.store == nil {
+		p.store = m.opts.Pauses
+	}
+	if m.opts.Registry.Broker != nil || reg.pauses == nil { // no network call
+		known, err := p.read(ctx)
+		m.warnPausesUnread(err)
+		p.known.Store(&known)
+	}
+	return p
+}
+
+func (m *Manager) warnPausesUnread(err error) {
+	if err != nil {
+		m.log.Warn("paused tasks not read", "err", err)
 	}
 }
 

@@ -39,9 +39,10 @@ func pausesOf(texts map[string]string) map[string]pause {
 }
 
 type pauses struct {
-	store    PauseStore    // may be nil
-	interval time.Duration // between reads; 0 without other instances
-	known    atomic.Pointer[map[string]pause]
+	store     PauseStore    // may be nil
+	interval  time.Duration // between reads; 0 without other instances
+	scheduler *periodic.Scheduler
+	known     atomic.Pointer[map[string]pause]
 
 	mu      sync.Mutex
 	changes int
@@ -55,7 +56,7 @@ func (p *pauses) all() map[string]pause {
 	return nil
 }
 
-func (p *pauses) set(ctx context.Context, s *periodic.Scheduler, task string, why pause, paused bool) error {
+func (p *pauses) set(ctx context.Context, task string, why pause, paused bool) error {
 	if p.store != nil {
 		if err := p.store.SetPaused(ctx, task, why.text(), paused); err != nil {
 			return fmt.Errorf("saving the pause: %w", err)
@@ -71,7 +72,7 @@ func (p *pauses) set(ctx context.Context, s *periodic.Scheduler, task string, wh
 	if paused {
 		known[task] = why
 	}
-	p.apply(s, known)
+	p.apply(known)
 	return nil
 }
 
@@ -86,7 +87,7 @@ func (p *pauses) read(ctx context.Context) (map[string]pause, error) {
 }
 
 // refresh repeats a read that may not include a concurrent change. After an error, the known pauses stay.
-func (p *pauses) refresh(ctx context.Context, s *periodic.Scheduler) error {
+func (p *pauses) refresh(ctx context.Context) error {
 	for applied := false; !applied; {
 		p.mu.Lock()
 		before := p.changes
@@ -98,14 +99,14 @@ func (p *pauses) refresh(ctx context.Context, s *periodic.Scheduler) error {
 
 		p.mu.Lock()
 		if applied = p.changes == before; applied {
-			p.apply(s, stored)
+			p.apply(stored)
 		}
 		p.mu.Unlock()
 	}
 	return nil
 }
 
-func (p *pauses) follow(ctx context.Context, s *periodic.Scheduler) {
+func (p *pauses) follow(ctx context.Context) {
 	if p.store == nil || p.interval == 0 {
 		return
 	}
@@ -117,15 +118,15 @@ func (p *pauses) follow(ctx context.Context, s *periodic.Scheduler) {
 			return
 		case <-tick:
 		}
-		_ = p.refresh(ctx, s)
+		_ = p.refresh(ctx)
 	}
 }
 
 // The caller must hold mu.
-func (p *pauses) apply(s *periodic.Scheduler, known map[string]pause) {
+func (p *pauses) apply(known map[string]pause) {
 	p.known.Store(&known)
-	for _, t := range s.Status() {
+	for _, t := range p.scheduler.Status() {
 		_, paused := known[t.Task.Name]
-		_ = s.SetPaused(t.Task.Name, paused)
+		_ = p.scheduler.SetPaused(t.Task.Name, paused)
 	}
 }

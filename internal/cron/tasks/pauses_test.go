@@ -48,7 +48,7 @@ func TestPauseIsNotUndoneByAnEarlierRead(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				s.pauses = &pauses{store: store, interval: pauseInterval}
+				s.pauses = &pauses{store: store, interval: pauseInterval, scheduler: s.scheduler}
 				m.current.Store(s)
 				m.started.Store(true)
 				m.runSchedule(s)
@@ -75,14 +75,14 @@ func TestPauseIsNotUndoneByAnEarlierRead(t *testing.T) {
 
 func TestPausesStayAfterAnError(t *testing.T) {
 	t.Parallel()
-	p := &pauses{store: fakePauses{"tidy": "audit"}}
 	s := periodic.New(&periodic.File{Tasks: []periodic.Task{{Name: "tidy"}}}, &Election{registry: &registryFinder{}}, nil,
 		periodic.Options{})
-	if err := p.refresh(t.Context(), s); err != nil {
+	p := &pauses{store: fakePauses{"tidy": "audit"}, scheduler: s}
+	if err := p.refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	p.store = brokenPauses{}
-	if err := p.refresh(t.Context(), s); err == nil || !s.Status()[0].Paused || p.all()["tidy"].Reason != "audit" {
+	if err := p.refresh(t.Context()); err == nil || !s.Status()[0].Paused || p.all()["tidy"].Reason != "audit" {
 		t.Errorf("%v; paused %v", err, p.all())
 	}
 }

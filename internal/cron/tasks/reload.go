@@ -34,11 +34,11 @@ func (m *Manager) Start(ctx context.Context) {
 func (m *Manager) runSchedule(s *schedule) {
 	m.work.Go(func() {
 		if m.opts.Registry.Broker == nil { // deliveries must not wait for the network
-			m.warnUnread(s.pauses.refresh(m.run, s.scheduler))
+			m.warnPausesUnread(s.pauses.refresh(m.run))
 		}
 		s.scheduler.Run(m.run)
 	})
-	m.work.Go(func() { s.pauses.follow(m.run, s.scheduler) })
+	m.work.Go(func() { s.pauses.follow(m.run) })
 	m.work.Go(func() { m.file.watch(m.run, m.reloadChanged) })
 }
 
@@ -187,8 +187,8 @@ func (o *Options) withKnownQueues(file *periodic.File) *periodic.File {
 	return &here
 }
 
-func (o *Options) isMissing(own string) bool {
-	return own != "" && o.Registry.Broker != nil && !o.HasWorker(own)
+func (o *Options) isMissing(queue string) bool {
+	return queue != "" && o.Registry.Broker != nil && !o.HasWorker(queue)
 }
 
 const (

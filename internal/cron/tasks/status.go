@@ -88,9 +88,9 @@ func (m *Manager) Status() api.TasksStatus {
 	for _, t := range s.scheduler.Status() {
 		name := t.Task.Name
 		task := scheduledStatus(&t, pauses[name], runs[name])
-		if queue, isMissing := missing[name]; isMissing && task.Problem == "" {
-			task.Queue = queue
-			task.Problem = fmt.Sprintf("the queue %s is created at the next restart: until then its runs go to %s", queue,
+		if own := missing[name]; own != "" && task.Problem == "" {
+			task.Queue = own
+			task.Problem = fmt.Sprintf("the queue %s is created at the next restart: until then its runs go to %s", own,
 				m.opts.Registry.Queue)
 		}
 		st.Tasks = append(st.Tasks, task)
@@ -124,6 +124,7 @@ func (m *Manager) missingQueues() map[string]string {
 	return missing
 }
 
+// runs must be newest first.
 func failedRuns(runs []periodic.Run) (failed int, reason string) {
 	for i := range runs {
 		switch r := &runs[i]; {
@@ -210,7 +211,7 @@ func (m *Manager) setPaused(ctx context.Context, task string, why pause, paused 
 	if err != nil {
 		return err
 	}
-	return s.pauses.set(ctx, s.scheduler, task, why, paused)
+	return s.pauses.set(ctx, task, why, paused)
 }
 
 func (m *Manager) scheduledTask(name string) (*schedule, error) {

@@ -39,7 +39,7 @@ func AcquireVersion(ctx context.Context, m *Manager, version string) (*leader.Wo
 
 func awaitRegistry(ctx context.Context, m *Manager) (reg *sharedRegistry, err error) {
 	for began := time.Now(); ; {
-		err := m.withChangeLock(ctx, func(ctx context.Context) error {
+		err := m.withChangeLock(ctx, func(ctx context.Context) (err error) {
 			reg, err = m.registry.open(ctx)
 			return err
 		})
