@@ -204,7 +204,7 @@ func (o *Options) certificates(s *config.Settings) (all []doctor.Certificate) {
 func (e *examiner) addQueue(set *config.QueueSettings, described *api.DescribedQueue) {
 	s := e.settings
 	q := doctor.Queue{Name: described.Name, URL: cmp.Or(described.URL, set.URL), OnSQS: set.Backend == config.BackendSQS,
-		Several: len(s.Queues) > 1, Managed: set.Managed, Attributes: described.Attributes, Times: queueTimes(s, set)}
+		SeveralQueues: len(s.Queues) > 1, Managed: set.Managed, Attributes: described.Attributes, Times: queueTimes(s, set)}
 	if !q.OnSQS { // otherwise addActualQueue completes it
 		q.Missing = described.Attributes == nil
 		if dead := described.DeadLetterQueue; dead != nil {

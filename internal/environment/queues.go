@@ -270,7 +270,7 @@ func (w *workQueue) warnOfConflicts(log *slog.Logger) {
 	}
 
 	s := w.inForce.now()
-	examined := doctor.Queue{Name: w.name, URL: w.url, OnSQS: true, Several: len(s.Queues) > 1, Attributes: w.attributes,
+	examined := doctor.Queue{Name: w.name, URL: w.url, OnSQS: true, SeveralQueues: len(s.Queues) > 1, Attributes: w.attributes,
 		Times: queueTimes(s, w.settings())}
 	for _, f := range examined.Examine() {
 		switch {

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -45,9 +46,8 @@ func Examine(f *Facts) []Finding {
 	found.judgeOpenFiles(&f.OpenFiles)
 	found.judgeZones(&f.Zones)
 	found.judgeLocalUsers(f)
-	e := Examination{}
-	e.Add(found...)
-	return e.Findings
+	sortByLevel(found)
+	return found
 }
 
 func (f *findings) judgeHealth(facts *Facts) {
@@ -87,20 +87,13 @@ func (f *findings) judgeApps(all []App, running bool) {
 			f.ok("app", "%s responds", a.Target)
 		case a.Own:
 			f.add(Error, "app", "the app is not accepting messages: "+a.Problem, "no messages are received until it does",
-				defaulted(a.Remedy, "tendril logs"))
+				cmp.Or(a.Remedy, "tendril logs"))
 		default:
 			f.add(Error, "app", fmt.Sprintf("%s does not respond: %s", a.Target, a.Problem),
 				"no messages are received until it does",
-				defaulted(a.Remedy, "start the app, or give another address: tendril up --target URL"))
+				cmp.Or(a.Remedy, "start the app, or give another address: tendril up --target URL"))
 		}
 	}
-}
-
-func defaulted(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }
 
 func (f *findings) judgePermissions(all []Permission, unchecked string) {
@@ -114,10 +107,10 @@ func (f *findings) judgePermissions(all []Permission, unchecked string) {
 	var order []group
 	denied := map[group][]string{}
 	for _, p := range all {
-		g := group{p.Feature, p.Resource}
 		if p.Allowed {
 			continue
 		}
+		g := group{p.Feature, p.Resource}
 		if denied[g] == nil {
 			order = append(order, g)
 		}
@@ -185,7 +178,7 @@ func (f *findings) judgeProxy(p *Proxy) {
 		durationText(p.Timeout), from, durationText(p.Attempt)),
 		"it responds 504 while the app is still working, so the message is retried: the work runs twice",
 		fmt.Sprintf("post to the app itself with --target, or write into the configuration of %s: proxy_read_timeout %ss;",
-			p.Name, seconds(p.Attempt+5*time.Second)))
+			p.Name, ceilSeconds(p.Attempt+5*time.Second)))
 }
 
 func (f *findings) judgePort(p *Port, running bool) {
@@ -206,7 +199,7 @@ func (f *findings) judgePort(p *Port, running bool) {
 	default:
 		f.add(Error, id, fmt.Sprintf("%s: %s is in use by %s", p.Use, p.At, p.Holder), "'tendril up' would fail",
 			fmt.Sprintf("stop that process, or use another address: tendril up --%s=%s", p.Option,
-				defaulted(p.Free, "ADDRESS")))
+				cmp.Or(p.Free, "ADDRESS")))
 	}
 }
 
@@ -282,8 +275,7 @@ func (f *findings) judgeOpenFiles(o *OpenFiles) {
 	}
 	if rest := o.Limit - o.Needed; rest < spareFiles {
 		f.add(Warning, "open-files", fmt.Sprintf("the limit is %d open files, but deliveries, app and queues may "+
-			"need up to %d",
-			o.Limit, o.Needed), "new connections to the queues and the console are closed",
+			"need up to %d", o.Limit, o.Needed), "new connections to the queues and the console are closed",
 			"raise the limit before starting: ulimit -n 65536, or LimitNOFILE=65536 in the systemd unit")
 		return
 	}

@@ -31,7 +31,7 @@ func TestQueues(t *testing.T) {
 		"all fits": {func(*Queue) {}, "ok queue", "are consistent"},
 		"short visibility": {func(q *Queue) { q.Times.Attempt = 900 * time.Second },
 			"warning visibility-short", "--visibility-timeout=900s"},
-		"short visibility of one of several": {func(q *Queue) { q.Times.Attempt, q.Several = 900*time.Second, true },
+		"short visibility of one of several": {func(q *Queue) { q.Times.Attempt, q.SeveralQueues = 900*time.Second, true },
 			"warning visibility-short", "below the queue jobs: visibility_timeout: 900s"},
 		"visibility that equals": {func(q *Queue) { q.Times.Attempt = q.Times.Visibility }, "ok queue", ""},
 		"no visibility": {func(q *Queue) { q.Times.Visibility = 0 },

@@ -28,10 +28,10 @@ type Facts struct {
 
 // Queue describes a queue and its settings.
 type Queue struct {
-	Name    string
-	URL     string
-	OnSQS   bool
-	Several bool
+	Name          string
+	URL           string
+	OnSQS         bool
+	SeveralQueues bool
 	// Managed means that 'tendril up' creates the queue.
 	Managed, Missing bool
 	// Attributes is nil if unknown.

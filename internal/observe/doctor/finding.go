@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -37,10 +36,13 @@ type Examination struct {
 // Add adds findings, sorted by level.
 func (e *Examination) Add(more ...Finding) {
 	e.Findings = append(e.Findings, more...)
-	slices.SortStableFunc(e.Findings, func(a, b Finding) int { return cmp.Compare(rank(a.Level), rank(b.Level)) })
+	sortByLevel(e.Findings)
 }
 
-func rank(l Level) int { return slices.Index([]Level{Error, Warning, OK}, l) }
+func sortByLevel(found []Finding) {
+	rank := func(f Finding) int { return slices.Index([]Level{Error, Warning, OK}, f.Level) }
+	slices.SortStableFunc(found, func(a, b Finding) int { return rank(a) - rank(b) })
+}
 
 type findings []Finding
 
@@ -74,4 +76,6 @@ func durationText(d time.Duration) string {
 	return text
 }
 
-func seconds(d time.Duration) string { return fmt.Sprint(int64((d + time.Second - 1) / time.Second)) }
+func ceilSeconds(d time.Duration) string {
+	return fmt.Sprint(int64((d + time.Second - 1) / time.Second))
+}

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -59,9 +60,9 @@ func (q *queueExamination) add(level Level, id, what, why, remedy string) {
 }
 
 func (q *queueExamination) settingRemedy(option string, d time.Duration) string {
-	value := seconds(d) + "s"
+	value := ceilSeconds(d) + "s"
 	switch {
-	case q.queue.Several:
+	case q.queue.SeveralQueues:
 		return fmt.Sprintf("add to tendril.yaml, below the queue %s: %s: %s", q.queue.Name,
 			strings.ReplaceAll(option, "-", "_"), value)
 	case q.running:
@@ -105,10 +106,10 @@ func (q *queueExamination) checkAttempts() {
 
 	limit, limitName := t.Retention, "the retention period"
 	remedy := q.settingRemedy("retention-period", pauses+time.Hour)
-	if keeps, known := duration(q.queue.Attributes, "MessageRetentionPeriod"); q.queue.OnSQS && known && keeps < limit {
+	if keeps, known := secondsAttribute(q.queue.Attributes, "MessageRetentionPeriod"); q.queue.OnSQS && known && keeps < limit {
 		limit, limitName = keeps, "its MessageRetentionPeriod"
 		if q.queue.URL != "" {
-			remedy = attributeRemedy(q.queue.URL, "MessageRetentionPeriod", seconds(pauses+time.Hour))
+			remedy = attributeRemedy(q.queue.URL, "MessageRetentionPeriod", ceilSeconds(pauses+time.Hour))
 		}
 	}
 	if limit == 0 || pauses <= limit {
@@ -158,7 +159,7 @@ func (q *queueExamination) redriveRemedy(receives int) string {
 	if !q.queue.OnSQS {
 		return "restart the environment: 'tendril up' sets it"
 	}
-	arn := defaulted(q.queue.Attributes["QueueArn"], "ARN-OF-"+q.queue.Name)
+	arn := cmp.Or(q.queue.Attributes["QueueArn"], "ARN-OF-"+q.queue.Name)
 	target := queue.DeadLetterName(arn)
 	if dead, _ := queue.ParseRedrivePolicy(strings.TrimSpace(q.queue.Attributes["RedrivePolicy"])); dead != "" {
 		target = arn[:strings.LastIndexByte(arn, ':')+1] + dead
@@ -185,20 +186,20 @@ func (q *queueExamination) checkDeadLetterQueue() {
 }
 
 func (q *queueExamination) checkDeadLetterRetention(dead *DeadLetterQueue) {
-	keeps, known := duration(q.queue.Attributes, "MessageRetentionPeriod")
-	deadKeeps, deadKnown := duration(dead.Attributes, "MessageRetentionPeriod")
+	keeps, known := secondsAttribute(q.queue.Attributes, "MessageRetentionPeriod")
+	deadKeeps, deadKnown := secondsAttribute(dead.Attributes, "MessageRetentionPeriod")
 	if !known || !deadKnown || deadKeeps > keeps || deadKeeps >= maxRetention {
 		return
 	}
 	q.add(Warning, "dead-letter-retention", fmt.Sprintf("its dead-letter queue %s keeps messages for %s, the queue "+
 		"itself for %s", dead.Name, durationText(deadKeeps), durationText(keeps)),
 		"dead letters keep their age: a late failure is deleted before anyone has seen it",
-		attributeRemedy(defaulted(dead.URL, "URL-OF-"+dead.Name), "MessageRetentionPeriod", "1209600"))
+		attributeRemedy(cmp.Or(dead.URL, "URL-OF-"+dead.Name), "MessageRetentionPeriod", "1209600"))
 }
 
 func (q *queueExamination) checkRetention() {
 	worker := q.queue.Times.Retention
-	keeps, known := duration(q.queue.Attributes, "MessageRetentionPeriod")
+	keeps, known := secondsAttribute(q.queue.Attributes, "MessageRetentionPeriod")
 	switch {
 	case !known || worker == 0 || !q.queue.OnSQS:
 	case worker < keeps:
@@ -209,7 +210,7 @@ func (q *queueExamination) checkRetention() {
 		q.add(Warning, "retention-longer", fmt.Sprintf("the worker retries a message for %s, but the queue drops it "+
 			"%s after it was sent", durationText(worker), durationText(keeps)),
 			"a message that keeps failing is lost before it is dead-lettered",
-			attributeRemedy(q.queue.URL, "MessageRetentionPeriod", seconds(worker))+", or "+
+			attributeRemedy(q.queue.URL, "MessageRetentionPeriod", ceilSeconds(worker))+", or "+
 				q.settingRemedy("retention-period", keeps))
 	}
 }
@@ -224,13 +225,13 @@ func (q *queueExamination) noteProperties() {
 				"deduplication ID", q.queue.Name)
 		}
 	}
-	if delay, known := duration(attributes, "DelaySeconds"); known && delay > 0 {
+	if delay, known := secondsAttribute(attributes, "DelaySeconds"); known && delay > 0 {
 		q.found.ok("delayed-delivery", "queue %s hides every new message for %s (its DelaySeconds)",
 			q.queue.Name, durationText(delay))
 	}
 }
 
-func duration(attributes map[string]string, name string) (time.Duration, bool) {
+func secondsAttribute(attributes map[string]string, name string) (time.Duration, bool) {
 	n, err := strconv.Atoi(attributes[name])
 	return time.Duration(n) * time.Second, err == nil
 }

@@ -44,7 +44,7 @@ const (
 
 // The environment has a status if at least this percentage of instances is as bad. The percentages match the examples
 // in docs.aws.amazon.com/elasticbeanstalk/latest/dg/health-enhanced-status.html, which does not document thresholds.
-var shares = []level{{10, Warning}, {30, Degraded}, {60, Severe}}
+var environmentLevels = []level{{10, Warning}, {30, Degraded}, {60, Severe}}
 
 // EnvironmentOf derives an environment's health. As in Elastic Beanstalk, starting instances make it at most Info;
 // unreachable ones count as Severe.
@@ -62,7 +62,7 @@ func EnvironmentOf(all []InstanceHealth) Environment {
 	case countAtLeast(Info, all) > 0 || pending > 0:
 		e.Status = Info
 	}
-	for _, l := range shares {
+	for _, l := range environmentLevels {
 		if n := countAtLeast(l.status, all); n > 0 && 100*float64(n) >= l.at*float64(len(all)) {
 			e.Status = l.status
 		}

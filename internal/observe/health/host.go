@@ -76,7 +76,7 @@ func (h *Host) Read() Reading {
 	times := cpuTimesOf(stat.CPUTotal)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	r.CPU = busyShare(h.last, times)
+	r.CPU = busyPercent(h.last, times)
 	h.last = times
 	return r
 }
@@ -97,7 +97,7 @@ func cpuTimesOf(c procfs.CPUStat) cpuTimes {
 	return cpuTimes{busy: c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ + c.Steal, idle: c.Idle + c.Iowait}
 }
 
-func busyShare(before, after cpuTimes) Figure {
+func busyPercent(before, after cpuTimes) Figure {
 	busy, idle := after.busy-before.busy, after.idle-before.idle
 	// The kernel counts hundredths of a second, and counters may decrease.
 	if before == (cpuTimes{}) || busy+idle < 0.05 || busy < 0 || idle < -0.05 {

@@ -28,7 +28,7 @@ func TestBusyShare(t *testing.T) {
 		{"idle time that went back by the most that is ignored", cpuTimes{busy: 1, idle: 0.05}, cpuTimes{busy: 11}, 100},
 		{"counts that went back", first, cpuTimes{busy: 90, idle: 1000}, -1},
 	} {
-		got := busyShare(c.before, c.after)
+		got := busyPercent(c.before, c.after)
 		if got.Known != (c.want >= 0) || got.Known && math.Abs(got.Value-c.want) > 0.01 {
 			t.Errorf("%s: %+v", c.name, got)
 		}

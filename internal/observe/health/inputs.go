@@ -82,7 +82,6 @@ type Failure struct {
 // StoredProblem is a problem with a queue's stored messages.
 type StoredProblem struct{ Queue, Text, Remedy string }
 
-// pollFailure is a failure to receive; Final means that retrying is pointless.
 type pollFailure struct {
 	problem Problem
 	Final   bool

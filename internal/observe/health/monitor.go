@@ -11,7 +11,7 @@ import (
 	"tendril/internal/observe/event"
 )
 
-const interval = 10 * time.Second
+const roundInterval = 10 * time.Second
 
 // Options configure a [Monitor]. Functions must not block, and must be safe for concurrent use. Except for DataDir,
 // they are called only after startup.
@@ -127,8 +127,8 @@ func (m *Monitor) JudgeSoon() {
 
 // Run evaluates health every ten seconds (a round) and after important changes, until ctx is done.
 func (m *Monitor) Run(ctx context.Context) {
-	tick := time.Tick(interval)
-	severe := time.NewTimer(interval)
+	tick := time.Tick(roundInterval)
+	severe := time.NewTimer(roundInterval)
 	defer severe.Stop()
 
 	started, ready, draining := m.opts.Started, m.opts.AppReady, m.opts.Draining
@@ -237,13 +237,13 @@ func (m *Monitor) Started() []Check {
 func (m *Monitor) Ready() []Check {
 	now := time.Now()
 	if !isClosed(m.opts.Started) {
-		return []Check{running(m.startInputs(now)), {Name: "start", Detail: "starting"}}
+		return []Check{drainCheck(m.startInputs(now)), {Name: "start", Detail: "starting"}}
 	}
 	if queues := m.opts.Queues(now); len(queues) > 0 {
 		return readyChecks(m.readinessInputs(now, queues))
 	}
 	in := m.startInputs(now) // without workers, only embedded queues need a check
-	return append([]Check{running(in)}, store(in)...)
+	return append([]Check{drainCheck(in)}, storeChecks(in)...)
 }
 
 func isClosed(c <-chan struct{}) bool {

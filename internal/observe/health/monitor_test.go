@@ -161,7 +161,7 @@ func TestDeadLettersFromBeforeTheStartHaveNoStartTime(t *testing.T) {
 			if head != c.want {
 				t.Errorf("%d dead letters, %d of them later: %q, want %q", c.letters, c.total, head, c.want)
 			}
-			time.Sleep(recent)
+			time.Sleep(increasePeriod)
 		}
 	})
 }

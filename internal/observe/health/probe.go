@@ -16,17 +16,15 @@ const maxSilence = time.Minute
 
 // liveChecks ignores problems that a restart cannot fix.
 func liveChecks(last, now time.Time) []Check {
-	c := Check{Name: "process", OK: last.IsZero() || now.Sub(last) < maxSilence}
-	if !c.OK {
-		c.Detail = "the main loop has not run for " + ago(now.Sub(last))
-	}
-	return []Check{c}
+	silence := now.Sub(last)
+	return []Check{failedIf(!last.IsZero() && silence >= maxSilence, "process",
+		"the main loop has not run for "+ago(silence))}
 }
 
 // readyChecks ignores shared queues that do not respond: failing would take all instances out of service.
 func readyChecks(in inputs) []Check {
-	checks := []Check{running(in), failing("app", !in.App.Ready, cmp.Or(in.App.Reason, "the app is not ready"))}
-	checks = append(checks, store(in)...)
+	checks := []Check{drainCheck(in), failedIf(!in.App.Ready, "app", cmp.Or(in.App.Reason, "the app is not ready"))}
+	checks = append(checks, storeChecks(in)...)
 	return append(checks, queueCheck(in))
 }
 
@@ -48,21 +46,21 @@ func queueCheck(in inputs) Check {
 // startupChecks ignores queues, because startup itself fails if one is unreachable.
 func startupChecks(in inputs) []Check {
 	return []Check{
-		failing("app", !in.App.Ready && !in.App.WasReady, cmp.Or(in.App.Reason, "the app has not become ready yet")),
+		failedIf(!in.App.Ready && !in.App.WasReady, "app", cmp.Or(in.App.Reason, "the app has not become ready yet")),
 		{Name: "queue", OK: true},
 	}
 }
 
-func running(in inputs) Check { return failing("environment", in.Draining, "draining") }
+func drainCheck(in inputs) Check { return failedIf(in.Draining, "environment", "draining") }
 
-func store(in inputs) []Check {
+func storeChecks(in inputs) []Check {
 	if in.Store == "" {
 		return nil
 	}
-	return []Check{failing("store", true, in.Store)}
+	return []Check{{Name: "store", Detail: in.Store}}
 }
 
-func failing(name string, fails bool, reason string) Check {
+func failedIf(fails bool, name, reason string) Check {
 	if !fails {
 		return Check{Name: name, OK: true}
 	}

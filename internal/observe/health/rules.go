@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 )
 
 type level struct {
@@ -50,9 +51,14 @@ func (in *inputs) because(reason string) string {
 	isName := slices.ContainsFunc(in.App.Processes, func(p Process) bool { return p.Name == first }) ||
 		strings.HasSuffix(first, ":") || strings.ContainsFunc(first, unicode.IsDigit)
 	if !isName {
-		s = strings.ToUpper(s[:1]) + s[1:]
+		s = capitalized(s)
 	}
 	return " " + s + "."
+}
+
+func capitalized(s string) string {
+	first, size := utf8.DecodeRuneInString(s)
+	return string(unicode.ToUpper(first)) + s[size:]
 }
 
 func ago(d time.Duration) string {
@@ -153,9 +159,8 @@ func deploymentRule(in *inputs) []finding {
 	if d.Failed == "" {
 		return nil
 	}
-	c := Cause{Kind: "deployment", Status: Warning, Since: d.Ended, Remedy: logsOfFailure(in),
-		Text: fmt.Sprintf("The deployment of %s failed; the previous version is still running.%s", d.Version, in.because(d.Failed))}
-	return fact(c)
+	return fact(Cause{Kind: "deployment", Status: Warning, Since: d.Ended, Remedy: logsOfFailure(in), Text: fmt.Sprintf(
+		"The deployment of %s failed; the previous version is still running.%s", d.Version, in.because(d.Failed))})
 }
 
 var (
@@ -226,12 +231,12 @@ func by(name string) string {
 	return " by " + name
 }
 
-// Failures among fewer than fewRequests deliveries are Info, or Warning if their share is Severe and at least
+// Failures among fewer than fewDeliveries deliveries are Info, or Warning if their share is Severe and at least
 // fewFailures failed.
-const fewRequests, fewFailures = 10, 3
+const fewDeliveries, fewFailures = 10, 3
 
-func (q *queueInputs) failureShare(in *inputs, kind string, kinds []Class, words string, levels ...level) []finding {
-	failed, total := q.Deliveries.of(kinds), q.Deliveries.total()
+func (q *queueInputs) failureShare(in *inputs, kind string, failures []Class, words string, levels ...level) []finding {
+	failed, total := q.Deliveries.of(failures), q.Deliveries.total()
 	if failed == 0 || total == 0 {
 		return nil
 	}
@@ -242,7 +247,7 @@ func (q *queueInputs) failureShare(in *inputs, kind string, kinds []Class, words
 	}
 
 	note := ""
-	if total < fewRequests {
+	if total < fewDeliveries {
 		note = " There were too few for a higher severity."
 		if status == Severe && failed >= fewFailures {
 			status = Warning
@@ -253,7 +258,7 @@ func (q *queueInputs) failureShare(in *inputs, kind string, kinds []Class, words
 	c := Cause{Kind: kind, Name: q.Name, Status: status, Remedy: "tendril logs --level warn",
 		Text: fmt.Sprintf("%.1f %% of the deliveries from %s in the last 5 minutes (%d of %d) %s.%s", percent, q.Name, failed,
 			total, words, note)}
-	if last := q.LastFailed.latest(kinds); last.MessageID != "" {
+	if last := q.LastFailed.latest(failures); last.MessageID != "" {
 		c.Text += " The last reason:" + in.because(last.Reason)
 		c.Remedy = "tendril logs --match " + last.MessageID
 	}
@@ -262,11 +267,11 @@ func (q *queueInputs) failureShare(in *inputs, kind string, kinds []Class, words
 
 func serverErrorRule(in *inputs, q *queueInputs) []finding {
 	d := q.Deliveries
-	kinds := []Class{Server, FailedInside, NoAnswer}
-	failed := d.of(kinds)
+	failures := []Class{Server, FailedInside, NoAnswer}
+	failed := d.of(failures)
 	var ways []string
-	add := func(n int64, words string) {
-		switch n {
+	for i, words := range []string{"failing with HTTP 5xx", "failed by the function", "without a response"} {
+		switch n := d[failures[i]]; n {
 		case 0:
 		case failed:
 			ways = append(ways, words)
@@ -274,11 +279,9 @@ func serverErrorRule(in *inputs, q *queueInputs) []finding {
 			ways = append(ways, fmt.Sprintf("%s (%d)", words, n))
 		}
 	}
-	add(d[Server], "failing with HTTP 5xx")
-	add(d[FailedInside], "failed by the function")
-	add(d[NoAnswer], "without a response")
-	found := q.failureShare(in, "server-errors", kinds, "are "+strings.Join(ways, " or "), level{3, Warning}, level{15, Degraded},
-		level{30, Severe})
+
+	found := q.failureShare(in, "server-errors", failures, "are "+strings.Join(ways, " or "), level{3, Warning},
+		level{15, Degraded}, level{30, Severe})
 	if found != nil && 2*d[NoAnswer] > failed && len(in.App.Processes) > 0 { // the app hangs
 		found[0].Remedy = "tendril restart " + in.App.Processes[0].Name
 	}
@@ -287,16 +290,16 @@ func serverErrorRule(in *inputs, q *queueInputs) []finding {
 
 // An app may have good reasons to reject messages, so thresholds are high.
 func clientErrorRule(in *inputs, q *queueInputs) []finding {
-	kinds, words := []Class{Client, Other}, "are erroring with HTTP 4xx or a redirect"
+	failures, words := []Class{Client, Other}, "are erroring with HTTP 4xx or a redirect"
 	if in.IgnoreClientErrors {
-		kinds, words = []Class{Other}, "are redirected"
+		failures, words = []Class{Other}, "are redirected"
 	}
-	return q.failureShare(in, "client-errors", kinds, words, level{10, Warning}, level{30, Degraded}, level{60, Severe})
+	return q.failureShare(in, "client-errors", failures, words, level{10, Warning}, level{30, Degraded}, level{60, Severe})
 }
 
 func unreachedRule(in *inputs, q *queueInputs) []finding {
-	return q.failureShare(in, "unreached", []Class{Unreached}, "did not reach the app", level{5, Warning}, level{25, Degraded},
-		level{60, Severe})
+	return q.failureShare(in, "unreached", []Class{Unreached}, "did not reach the app", level{5, Warning},
+		level{25, Degraded}, level{60, Severe})
 }
 
 // Any sender can cause unsent messages, so the status is at most Warning.
@@ -306,7 +309,7 @@ func unsentRule(in *inputs, q *queueInputs) []finding {
 }
 
 func latencyRule(_ *inputs, q *queueInputs) []finding {
-	if q.DeliveryLimit <= 0 || q.Deliveries.total() < fewRequests || q.P95 < q.DeliveryLimit*8/10 {
+	if q.DeliveryLimit <= 0 || q.Deliveries.total() < fewDeliveries || q.P95 < q.DeliveryLimit*8/10 {
 		return nil
 	}
 	return measured(Cause{Kind: "latency", Name: q.Name, Status: Warning, Remedy: "tendril explain inactivity-timeout",
@@ -380,7 +383,7 @@ func expiredRule(_ *inputs, q *queueInputs) []finding {
 func problemRule(in *inputs) (found []finding) {
 	for _, p := range in.Problems {
 		found = append(found, fact(Cause{Kind: "stored", Name: p.Queue, Status: Warning, Remedy: p.Remedy,
-			Text: strings.ToUpper(p.Text[:1]) + p.Text[1:]})...)
+			Text: capitalized(p.Text)})...)
 	}
 	return found
 }
@@ -427,7 +430,7 @@ func leaderRule(in *inputs) []finding {
 }
 
 // A single failed run may still succeed when it is retried.
-const failedRuns = 2
+const failedRunsWarning = 2
 
 func taskRule(in *inputs) (found []finding) {
 	for i := range in.Tasks {
@@ -438,7 +441,7 @@ func taskRule(in *inputs) (found []finding) {
 		}
 		if t.FailedRuns > 0 {
 			status := Info
-			if t.FailedRuns >= failedRuns {
+			if t.FailedRuns >= failedRunsWarning {
 				status = Warning
 			}
 			found = append(found, fact(Cause{Kind: "task", Name: t.Name, Status: status, Remedy: "tendril tasks history " + t.Name,
@@ -495,7 +498,7 @@ func memoryRule(in *inputs) []finding {
 		Text: fmt.Sprintf("%.0f %% of memory is in use.", used)})
 }
 
-// These limits of free space, in bytes, are independent of the disk's size.
+// In bytes. Embedded queues reject sends below minDiskSpace, or a sixteenth of a smaller disk.
 const (
 	lowDiskSpace = 1 << 30
 	minDiskSpace = 64 << 20

@@ -538,6 +538,16 @@ func TestDurationsAreFormattedInWords(t *testing.T) {
 	}
 }
 
+func TestReasonsStartWithACapitalLetter(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[string]string{"deploying": " Deploying.", "über Nacht": " Über Nacht.", "": ""} {
+		in := well()
+		if got := in.because(reason); got != want {
+			t.Errorf("%q becomes %q, want %q", reason, got, want)
+		}
+	}
+}
+
 func TestReasonOfAProcessThatWasGivenUpAppearsOnce(t *testing.T) {
 	t.Parallel()
 	in := well()

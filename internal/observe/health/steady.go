@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// A measured cause becomes worse only if votes checks within span agree.
+// A measured cause becomes worse only if minAgreeing checks within checkPeriod agree.
 const (
-	span  = time.Minute
-	votes = 3
+	checkPeriod = time.Minute
+	minAgreeing = 3
 )
 
 type pastCheck struct {
@@ -38,14 +38,14 @@ func (s starts) rank() int {
 }
 
 // smooth returns the report to display. A grey status, such as Pending, replaces everything. Between rounds, findings
-// are added to the last check.
+// are added to the last check, unless it is the only one.
 //
 // A fact counts at once. A measured cause becomes worse once three checks within a minute (or fewer, see agreed) are at
 // least that bad. A cause becomes better once no check within a minute is worse. Until then, an ended cause stays,
 // unless its status is Info.
 func (s smoother) smooth(found []finding, now time.Time, round bool) (smoother, Report) {
 	var causes []Cause
-	if len(found) > 0 && found[0].Status.rank() == 0 {
+	if len(found) > 0 && found[0].Status.Color() == Grey {
 		s.checks, s.starts = nil, nil // they precede a startup
 		causes = causesOf(found)
 	} else {
@@ -63,7 +63,7 @@ func (s smoother) smooth(found []finding, now time.Time, round bool) (smoother, 
 }
 
 func (s smoother) withCheck(found []finding, now time.Time, round bool) []pastCheck {
-	old := func(c pastCheck) bool { return now.Sub(c.at) >= span }
+	old := func(c pastCheck) bool { return now.Sub(c.at) >= checkPeriod }
 	checks := slices.DeleteFunc(slices.Clone(s.checks), old)
 	check := pastCheck{now, map[causeID]finding{}}
 	if n := len(checks); !round && n > 1 {
@@ -116,7 +116,7 @@ func (s smoother) smoothed(f *finding, now time.Time) (Cause, starts) {
 	ranks, first := s.ranksOf(f.id(), now)
 	start := s.starts[f.id()]
 	rank := min(max(start.rank(), s.agreed(ranks)), ranks[len(ranks)-1])
-	if s.shown.Status.rank() == 0 && f.Status.Color() != Green {
+	if s.shown.Status.Color() == Grey && f.Status.Color() != Green {
 		rank = Ok.rank() // one measurement is not enough at startup
 	}
 	if !f.measured && f.Until.IsZero() {
@@ -171,16 +171,14 @@ func (s smoother) endOf(id causeID, now time.Time) time.Time {
 	return now
 }
 
-// agreed returns the highest rank that at least votes checks reach. With fewer checks, it returns the lowest rank if
-// there is only one check, or if they span a third of span, and 0 otherwise. ranks must be ascending.
+// agreed returns the highest rank that at least minAgreeing checks reach. If there are fewer checks, it returns the
+// lowest rank of a single one or of two that are a third of checkPeriod apart, and otherwise 0. ranks are ascending.
 func (s smoother) agreed(ranks []int) int {
 	n := len(ranks)
 	switch first, last := s.checks[0].at, s.checks[n-1].at; {
-	case n >= votes:
-		return ranks[n-votes]
-	case last.Sub(first) >= span/3:
-		return ranks[0]
-	case n == 1:
+	case n >= minAgreeing:
+		return ranks[n-minAgreeing]
+	case n == 1 || last.Sub(first) >= checkPeriod/3:
 		return ranks[0]
 	}
 	return 0

@@ -44,7 +44,7 @@ func TestWorseOfTwoFindingsWithOneIDCounts(t *testing.T) {
 		var s smoother
 		var r Report
 		s, _ = s.smooth(nil, noon, true)
-		for i := range votes {
+		for i := range minAgreeing {
 			s, r = s.smooth(found, noon.Add(time.Duration(i+1)*time.Second), true)
 		}
 		if r.Status != Severe {

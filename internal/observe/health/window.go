@@ -77,11 +77,11 @@ const (
 // The histogram covers 1 ms to about 12 days.
 const (
 	perDoubling = 4
-	steps       = 30 * perDoubling
+	maxSteps    = 30 * perDoubling
 )
 
 // Latencies is a histogram of delivery durations. Its counts may wrap around; see [Latencies.Since].
-type Latencies [steps]uint32
+type Latencies [maxSteps]uint32
 
 // window counts five minutes of deliveries in less than 20 KiB. It is safe for concurrent use.
 type window struct {
@@ -126,7 +126,7 @@ func (w *window) count(c Class, d time.Duration, failed Failure, now time.Time) 
 
 func latencyStep(d time.Duration) int {
 	doublings := math.Log2(max(float64(d)/float64(time.Millisecond), 1))
-	return min(int(perDoubling*doublings), steps-1)
+	return min(int(perDoubling*doublings), maxSteps-1)
 }
 
 func (w *window) latencies() Latencies {
@@ -177,7 +177,7 @@ func (l *Latencies) Percentile(share float64) time.Duration {
 	return 0
 }
 
-const recent = 5 * time.Minute
+const increasePeriod = 5 * time.Minute
 
 type increases map[string]*increase
 
@@ -214,7 +214,7 @@ func (c *increase) mark(now time.Time) {
 	}
 
 	outdated := 0
-	for now.Sub(c.marks[outdated+1].at) >= recent {
+	for now.Sub(c.marks[outdated+1].at) >= increasePeriod {
 		outdated++
 	}
 	c.marks = slices.Delete(c.marks, 0, outdated)

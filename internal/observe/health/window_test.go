@@ -59,7 +59,7 @@ func TestLongestLatencyIsCountedInTheLastBucket(t *testing.T) {
 	t.Parallel()
 	var w window
 	w.count(Success, 1000*24*time.Hour, Failure{}, noon)
-	if r, _ := w.sum(noon); r.latencies[steps-1] != 1 || w.latencies()[steps-1] != 1 {
+	if r, _ := w.sum(noon); r.latencies[maxSteps-1] != 1 || w.latencies()[maxSteps-1] != 1 {
 		t.Errorf("it holds %v", r.latencies)
 	}
 }

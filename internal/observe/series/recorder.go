@@ -75,7 +75,7 @@ func (r *Recorder) record(now *Reading, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if elapsed := at.Sub(r.at); !r.at.IsZero() && elapsed > 0 {
-		s := sample{took: elapsed, traffic: now.since(&r.last), reading: now,
+		s := sample{took: elapsed, traffic: now.trafficSince(&r.last), reading: now,
 			latencies: now.Latencies.Since(&r.last.Latencies)}
 		for i := range r.levels {
 			r.levels[i].add(&s, at)
@@ -86,14 +86,14 @@ func (r *Recorder) record(now *Reading, at time.Time) {
 
 const total = ""
 
-func (r *Reading) since(earlier *Reading) map[string]Counts {
-	rose := map[string]Counts{total: r.Total.since(earlier.Total)}
+func (r *Reading) trafficSince(earlier *Reading) map[string]Counts {
+	traffic := map[string]Counts{total: r.Total.since(earlier.Total)}
 	for name, counts := range r.Queues {
 		if before, known := earlier.Queues[name]; known {
-			rose[name] = counts.since(before)
+			traffic[name] = counts.since(before)
 		}
 	}
-	return rose
+	return traffic
 }
 
 func (c Counts) since(earlier Counts) Counts {
@@ -185,8 +185,8 @@ type period struct {
 	latencies health.Latencies
 }
 
-func newLevel(p time.Duration) level {
-	l := level{step: p, traffic: map[string]queueCurves{}}
+func newLevel(step time.Duration) level {
+	l := level{step: step, traffic: map[string]queueCurves{}}
 	for i := range l.gauges {
 		l.gauges[i].clear(0, points)
 	}
@@ -281,9 +281,9 @@ func (l *level) writePoint() {
 		l.gauges[oldest][at] = float32(l.open.oldest.Seconds())
 	}
 
-	for i, share := range [...]float64{0.5, 0.95, 0.99} {
+	for gauge, share := range map[int]float64{p50: 0.5, p95: 0.95, p99: 0.99} {
 		if d := l.open.latencies.Percentile(share); d > 0 {
-			l.gauges[p50+i][at] = float32(d.Seconds() * 1000)
+			l.gauges[gauge][at] = float32(d.Seconds() * 1000)
 		}
 	}
 }

@@ -30,7 +30,7 @@ func newCatalogue() catalogue {
 		case "gauge":
 			c.vectors[m.name] = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: m.name, Help: m.help}, m.labels)
 		default:
-			buckets := seconds
+			buckets := durationBuckets
 			if m.name == "tendril_message_attempts" {
 				buckets = []float64{1, 2, 3, 4, 5, 7, 10, 15, 20, 50, 100}
 			}

@@ -14,7 +14,6 @@ import (
 	"tendril/queue"
 )
 
-// putter accepts up to 1000 statistic sets per call.
 type putter interface {
 	PutMetricData(ctx context.Context, namespace string, data []aws.Datum) error
 }
@@ -73,7 +72,7 @@ const (
 	// HealthNamespace replaces Elastic Beanstalk's AWS/ElasticBeanstalk: names starting with AWS/ are reserved.
 	HealthNamespace = "ElasticBeanstalk/SQSD"
 
-	maxPut       = 1000
+	maxPut       = 1000 // statistic sets per call
 	putTimeout   = 10 * time.Second
 	flushTimeout = 5 * time.Second // after Run's context is done
 )
@@ -140,12 +139,10 @@ func (c *CloudWatch) Run(ctx context.Context) {
 	}
 }
 
+// flushContext returns a context that ends flushTimeout after ctx.
 func flushContext(ctx context.Context) (calls context.Context, cancel func()) {
 	calls, abort := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() {
-		timeout := time.AfterFunc(flushTimeout, abort)
-		context.AfterFunc(calls, func() { timeout.Stop() })
-	})
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(flushTimeout, abort) })
 	return calls, func() {
 		stop()
 		abort()
@@ -175,7 +172,7 @@ func (c *CloudWatch) endInterval(now time.Time, whole bool) {
 	tallies := slices.Clone(c.tallies)
 	c.mu.Unlock()
 	for _, t := range tallies {
-		c.pending = t.endInterval(c.pending, now, whole)
+		c.pending = append(c.pending, t.endInterval(now, whole)...)
 	}
 	c.pending = mergeOldest(c.pending, maxIntervals)
 }

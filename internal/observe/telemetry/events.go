@@ -32,11 +32,11 @@ func (t *Telemetry) Deliver(queue, target string) deliver.Events {
 
 // Supervisor returns listeners that count the supervisor's events.
 func (t *Telemetry) Supervisor() *supervisor.Events {
-	var exits sync.Map
+	var exitReasons sync.Map
 	return &supervisor.Events{
-		Exited: func(e supervisor.Exited) { exits.Store(e.Process, exitReason(&e.Exit)) },
+		Exited: func(e supervisor.Exited) { exitReasons.Store(e.Process, exitReason(&e.Exit)) },
 		Restarting: func(r supervisor.Restarting) {
-			reason, _ := exits.LoadOrStore(r.Process, "exit")
+			reason, _ := exitReasons.LoadOrStore(r.Process, "exit")
 			t.catalogue.counter("tendril_app_restarts_total", r.Process, reason.(string)).Inc()
 		},
 		GaveUp: func(g supervisor.GaveUp) { t.catalogue.counter("tendril_app_given_up_total", g.Process).Inc() },
@@ -71,7 +71,8 @@ func (t *Telemetry) Periodic() *periodic.Events {
 			}
 		},
 		Skipped: func(s periodic.Skipped) {
-			t.catalogue.counter("tendril_cron_runs_total", s.Task, cmp.Or(reasons[s.Reason], "other")).Add(float64(max(s.Count, 0)))
+			outcome := cmp.Or(reasons[s.Reason], "other")
+			t.catalogue.counter("tendril_cron_runs_total", s.Task, outcome).Add(float64(max(s.Count, 0)))
 		},
 		Failed: func(f periodic.Failed) {
 			if f.Task == "" {
@@ -85,7 +86,8 @@ func (t *Telemetry) Periodic() *periodic.Events {
 
 // Leader returns listeners that count the leader election's events.
 func (t *Telemetry) Leader() *leader.Events {
-	terms, failed := t.catalogue.counter("tendril_leader_terms_total"), t.catalogue.counter("tendril_leader_store_errors_total")
+	terms := t.catalogue.counter("tendril_leader_terms_total")
+	failed := t.catalogue.counter("tendril_leader_store_errors_total")
 	return &leader.Events{
 		Elected: func(leader.Elected) { terms.Inc() },
 		Failed:  func(leader.Failure) { failed.Inc() },

@@ -2,6 +2,9 @@ package telemetry
 
 type labels = []string
 
+var durationBuckets = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180,
+	300, 900, 3600} // seconds
+
 func countedMetrics() []metricInfo {
 	return []metricInfo{
 		{"tendril_messages_received_total", "counter", labels{"queue"},

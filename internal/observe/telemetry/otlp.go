@@ -90,26 +90,25 @@ func newResource(ctx context.Context, opts *OTLPOptions) (*resource.Resource, er
 	return resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attrs...), resource.WithFromEnv())
 }
 
-// Retries outlast a quick restart of the collector.
-var retries = otlptracehttp.RetryConfig{Enabled: true, InitialInterval: 500 * time.Millisecond, MaxInterval: 2 * time.Second,
-	MaxElapsedTime: 5 * time.Second}
+// exportRetries outlast a quick restart of the collector.
+var exportRetries = otlptracehttp.RetryConfig{Enabled: true, InitialInterval: 500 * time.Millisecond,
+	MaxInterval: 2 * time.Second, MaxElapsedTime: 5 * time.Second}
 
 func (o *OTLP) openTraces(ctx context.Context, res *resource.Resource) error {
-	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithRetry(retries))
+	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithRetry(exportRetries))
 	if err != nil {
 		return fmt.Errorf("creating the trace exporter: %w; check the OTEL_EXPORTER_OTLP_ variables", err)
 	}
 	size := spanQueueSize(os.Getenv)
 	o.processor = &boundedProcessor{limit: int64(size), sink: &o.traces}
-	o.processor.SpanProcessor = sdktrace.NewBatchSpanProcessor(
-		&spanExporter{exporter, o, &o.processor.pending}, sdktrace.WithMaxQueueSize(size))
+	o.processor.SpanProcessor = sdktrace.NewBatchSpanProcessor(&spanExporter{exporter, o}, sdktrace.WithMaxQueueSize(size))
 	o.tracerProvider = sdktrace.NewTracerProvider(sdktrace.WithResource(res), sdktrace.WithSpanProcessor(o.processor))
 	o.tracer = o.tracerProvider.Tracer(instrumentationName, trace.WithSchemaURL(schemaURL))
 	return nil
 }
 
 func (o *OTLP) openMetrics(ctx context.Context, res *resource.Resource, version string) error {
-	exporter, err := otlpmetrichttp.New(ctx, otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig(retries)))
+	exporter, err := otlpmetrichttp.New(ctx, otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig(exportRetries)))
 	if err != nil {
 		return fmt.Errorf("creating the metric exporter: %w; check the OTEL_EXPORTER_OTLP_ variables", err)
 	}
@@ -176,13 +175,12 @@ func (g *boundedProcessor) OnEnd(s sdktrace.ReadOnlySpan) {
 
 type spanExporter struct {
 	sdktrace.SpanExporter
-	o       *OTLP
-	pending *atomic.Int64
+	o *OTLP
 }
 
 // ExportSpans returns nil: the sink records errors.
 func (e *spanExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
-	defer e.pending.Add(-int64(len(spans)))
+	defer e.o.processor.pending.Add(-int64(len(spans)))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(e.o.exports, cancel)()

@@ -18,7 +18,7 @@ type meter struct {
 
 func newMeter(provider metric.MeterProvider, version string) (*meter, error) {
 	m := provider.Meter(instrumentationName, metric.WithInstrumentationVersion(version), metric.WithSchemaURL(schemaURL))
-	bounds := metric.WithExplicitBucketBoundaries(seconds...)
+	bounds := metric.WithExplicitBucketBoundaries(durationBuckets...)
 	operation, err1 := m.Float64Histogram(metricOperationDuration, metric.WithUnit("s"), bounds,
 		metric.WithDescription("Duration of one queue request: a receive with its long poll, a delete, a visibility change."))
 	process, err2 := m.Float64Histogram(metricProcessDuration, metric.WithUnit("s"), bounds,
@@ -83,6 +83,3 @@ func codeClass(status int) int {
 	}
 	return status / 100
 }
-
-var seconds = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180, 300, 900,
-	3600}

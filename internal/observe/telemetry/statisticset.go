@@ -42,35 +42,34 @@ func (t *tally) settled(s worker.Settled) {
 	}
 }
 
-// A whole interval without deliveries adds only MessagesProcessed: zeros would distort the other metrics' averages.
-func (t *tally) endInterval(data []aws.Datum, at time.Time, whole bool) []aws.Datum {
+// A whole interval without deliveries has only MessagesProcessed: zeros would distort the other metrics' averages.
+func (t *tally) endInterval(at time.Time, whole bool) []aws.Datum {
 	t.mu.Lock()
 	duration, failed := t.duration, t.failed
 	t.duration, t.failed = aws.Datum{}, 0
 	t.mu.Unlock()
 
+	named := func(name, unit string, d aws.Datum) aws.Datum {
+		d.Name, d.Unit, d.At = name, unit, at
+		d.Dimension, d.DimensionValue = "Queue", t.queue
+		return d
+	}
+
 	n := duration.Samples
 	if n == 0 && !whole {
-		return data
+		return nil
 	}
-
-	duration.Name, duration.Unit = "Duration", "Milliseconds"
-	duration.At = at
-	duration.Dimension, duration.DimensionValue = "Queue", t.queue
-	processed, failures := duration, duration
-	processed.Name, processed.Unit = "MessagesProcessed", "Count"
+	processed := named("MessagesProcessed", "Count",
+		aws.Datum{Samples: max(n, 1), Sum: n, Minimum: min(n, 1), Maximum: min(n, 1)})
 	if n == 0 {
-		processed.Samples = 1
-		return append(data, processed)
+		return []aws.Datum{processed}
 	}
-
-	processed.Sum = n
-	processed.Minimum, processed.Maximum = 1, 1
-
-	failures.Name, failures.Unit = "MessagesFailed", "Count"
-	failures.Sum = failed
-	failures.Minimum, failures.Maximum = boolValue(failed == n), boolValue(failed > 0)
-	return append(data, processed, failures, duration)
+	return []aws.Datum{
+		processed,
+		named("MessagesFailed", "Count",
+			aws.Datum{Samples: n, Sum: failed, Minimum: boolValue(failed == n), Maximum: boolValue(failed > 0)}),
+		named("Duration", "Milliseconds", duration),
+	}
 }
 
 // Beyond maxIntervals, the oldest are merged.

@@ -27,7 +27,7 @@ type Telemetry struct {
 	queues    boundedNames
 }
 
-// New returns a Telemetry and registers its metrics.
+// New returns a Telemetry.
 func New(opts *Options) *Telemetry {
 	t := &Telemetry{catalogue: newCatalogue()}
 	if opts != nil {

@@ -276,7 +276,7 @@ func TestSettledReachesEverySink(t *testing.T) {
 	if err := o.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if data := cw.tallies[0].endInterval(nil, time.Now(), false); len(data) != 3 {
+	if data := cw.tallies[0].endInterval(time.Now(), false); len(data) != 3 {
 		t.Errorf("CloudWatch got %v", data)
 	}
 	if len(c.metrics) == 0 {

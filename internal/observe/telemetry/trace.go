@@ -67,7 +67,7 @@ func (t *Tracer) Begin(ctx context.Context, ms []*queue.Message) (_ context.Cont
 	ctx, call := t.tracer.Start(ctx, t.call, trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithAttributes(t.callAttrs...))
 	return ctx, func(rs []queue.Result) {
-		r := worstResult(rs, len(ms))
+		r := batchResult(rs, len(ms))
 		endSpan(call, &r)
 		endSpan(process, &r)
 	}
@@ -96,7 +96,7 @@ func errorType(r *queue.Result) string {
 	return r.Outcome.String()
 }
 
-func worstResult(rs []queue.Result, n int) queue.Result {
+func batchResult(rs []queue.Result, n int) queue.Result {
 	for _, r := range rs {
 		if r.Outcome != queue.Done {
 			return r

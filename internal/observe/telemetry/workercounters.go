@@ -25,7 +25,7 @@ const (
 var outcomes = [...]string{"ok", "dropped", "retry", "dead_letter", "unreached", "throttled", "expired", "handed_back",
 	"filtered"}
 
-// Worker returns listeners that count a worker's events. Settled does not allocate.
+// Worker returns listeners that count a worker's events.
 func (t *Telemetry) Worker(queue, target string) *worker.Events {
 	c := t.deliveryCounters(queue, target)
 	counter := func(name string, labels ...string) prometheus.Counter {

@@ -34,7 +34,7 @@ func (w *Window[B]) At(now time.Time) *B {
 	return &b.content
 }
 
-// Recent returns the buckets of the last n steps, including the current one, in no particular order.
+// Recent returns the window's buckets up to the current one, in no particular order.
 func (w *Window[B]) Recent(now time.Time) iter.Seq[*B] {
 	return func(yield func(*B) bool) {
 		if w == nil {
