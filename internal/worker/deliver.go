@@ -18,9 +18,8 @@ type slots struct {
 	lane     *lane // nil without a pool
 	starts   history
 
-	parked []*slot // last in, first out
-	// Reused by the next call of gatherBatch.
-	gathered      []*held
+	parked        []*slot // last in, first out
+	gathered      []*held // by gatherBatch
 	gatheredBytes int
 }
 

@@ -44,9 +44,8 @@ type held struct {
 	isExpired bool
 
 	// receivesHere is the count in this queue, or 0 if unknown.
-	receives, receivesHere int
-	readyAt                time.Time
-	// postponedUntil is when the message becomes ready again.
+	receives, receivesHere      int
+	readyAt                     time.Time
 	postponedAt, postponedUntil time.Time
 
 	startedAt time.Time

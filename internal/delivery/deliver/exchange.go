@@ -24,7 +24,7 @@ type Exchange struct {
 	Err error
 }
 
-// recorded returns a copy for requests whose exchange is recorded.
+// recorded returns a protocol that keeps what an [Exchange] shows.
 func (p protocol) recorded() *protocol {
 	p.keepBytes = max(p.keepBytes, exchangeBody)
 	p.needHeaders = true

@@ -44,13 +44,10 @@ func openIdentity(files TLSFiles, base *tls.Config, event func(CertificateRead))
 		return nil, errors.New("a client certificate needs both its certificate and its private key")
 	}
 	var err error
-	if i.texts, err = files.read(); err != nil {
-		return nil, err
+	if i.texts, err = files.read(); err == nil {
+		i.current, i.expires, err = i.parse(i.texts)
 	}
-	if i.current, i.expires, err = i.parse(i.texts); err != nil {
-		return nil, err
-	}
-	return i, nil
+	return i, err
 }
 
 // currentConfig rereads the files. While they are unreadable or invalid, it keeps the previous configuration.

@@ -266,12 +266,12 @@ func FuzzLookUp(f *testing.F) {
 		var list []json.RawMessage
 		if json.Unmarshal(value, &list) == nil && len(value) > 0 && value[0] == '[' {
 			n := 0
-			for _, element := range children(value) {
+			eachChild(value, func(_, element []byte) {
 				if string(element) != string(list[n]) {
 					t.Fatalf("element %d of %q is %q", n, value, element)
 				}
 				n++
-			}
+			})
 			if n != len(list) {
 				t.Fatalf("%d elements of %q", n, value)
 			}

@@ -2,7 +2,6 @@ package filter
 
 import (
 	"bytes"
-	"iter"
 	"sync"
 	"unicode/utf8"
 
@@ -18,17 +17,15 @@ func (o *object) matchesJSON(value []byte) bool {
 	case len(value) > 0 && value[0] == '{':
 		return o.match(func(f *field) bool { return f.matchesJSON(lookUp(value, f.name)) })
 	case len(value) > 0 && value[0] == '[':
-		hasObject := false
-		for _, element := range children(value) {
+		hasObject, matched := false, false
+		eachChild(value, func(_, element []byte) {
 			if element[0] == '{' || element[0] == '[' {
-				if o.matchesJSON(element) {
-					return true
-				}
 				hasObject = true
+				matched = matched || o.matchesJSON(element)
 			}
-		}
+		})
 		if hasObject {
-			return false
+			return matched
 		}
 	}
 	return o.match((*field).matchesAbsence)
@@ -51,14 +48,14 @@ func (f *field) matchesLeaves(value []byte) (found, matched bool) {
 	case value[0] != '[':
 		return true, f.matchesLeaf(leafOf(value))
 	}
-	for _, element := range children(value) {
-		one, matched := f.matchesLeaves(element)
-		if matched {
-			return true, true
+	eachChild(value, func(_, element []byte) {
+		if !matched {
+			var one bool
+			one, matched = f.matchesLeaves(element)
+			found = found || one
 		}
-		found = found || one
-	}
-	return found, false
+	})
+	return found, matched
 }
 
 func leafOf(value jsontext.Value) leaf {
@@ -79,36 +76,33 @@ func unquote(quoted []byte) []byte {
 
 // lookUp returns a field's value or nil; of duplicates, the last one, as in most JSON parsers.
 func lookUp(object []byte, name string) (found []byte) {
-	for quoted, value := range children(object) {
+	eachChild(object, func(quoted, value []byte) {
 		if string(unquote(quoted)) == name {
 			found = value
 		}
-	}
+	})
 	return found
 }
 
-// children yields the members of an object with their quoted names, or the elements of an array.
-func children(container []byte) iter.Seq2[[]byte, []byte] {
-	return func(yield func(quotedName, value []byte) bool) {
-		d := decoders.Get().(*jsontext.Decoder)
-		defer decoders.Put(d)
-		d.Reset(bytes.NewBuffer(container), lenient)
+func eachChild(container []byte, visit func(quotedName, value []byte)) {
+	d := decoders.Get().(*jsontext.Decoder)
+	defer decoders.Put(d)
+	d.Reset(bytes.NewBuffer(container), lenient)
 
-		// The decoder may overwrite its values, so next returns a slice of container.
-		next := func() []byte {
-			value, _ := d.ReadValue()
-			end := d.InputOffset()
-			return container[end-int64(len(value)) : end]
-		}
+	// The decoder may overwrite its values, so next returns a slice of container.
+	next := func() []byte {
+		value, _ := d.ReadValue()
+		end := d.InputOffset()
+		return container[end-int64(len(value)) : end]
+	}
 
-		start, _ := d.ReadToken()
-		for more := true; more && d.PeekKind() != start.Kind()+2; { // '{'+2 == '}' and '['+2 == ']'
-			var name []byte
-			if start.Kind() == kindObject {
-				name = next()
-			}
-			more = yield(name, next())
+	start, _ := d.ReadToken()
+	for d.PeekKind() != start.Kind()+2 { // '{'+2 == '}' and '['+2 == ']'
+		var name []byte
+		if start.Kind() == kindObject {
+			name = next()
 		}
+		visit(name, next())
 	}
 }
 
