@@ -6,19 +6,12 @@ import (
 	"time"
 
 	"tendril/api"
-	"tendril/internal/observe/health"
 	"tendril/internal/observe/series"
 )
 
 // curves records the console's charts. Only read is safe for concurrent use.
 type curves struct {
-	life     *lifecycle
-	settings *settings
-	queues   *queues
-	work     *pipelines
-	programs *programs
-	cron     *schedule
-	monitor  *health.Monitor
+	*observer
 	recorder *series.Recorder
 
 	counted map[string]time.Time // last count on Amazon SQS, by queue
@@ -27,8 +20,7 @@ type curves struct {
 }
 
 func newCurves(o *observer) *curves {
-	c := &curves{life: o.life, settings: o.settings, queues: o.queues, work: o.work, programs: o.programs, cron: o.cron,
-		monitor: o.monitor, counted: map[string]time.Time{}}
+	c := &curves{observer: o, counted: map[string]time.Time{}}
 	c.recorder = series.New(func(now time.Time) series.Reading {
 		c.mark(now)
 		return c.count(now)

@@ -12,7 +12,6 @@ import (
 	"tendril/api"
 	"tendril/broker"
 	"tendril/internal/app"
-	"tendril/internal/config"
 	"tendril/internal/console/tokens"
 	"tendril/internal/cron/tasks"
 	"tendril/internal/observe/eventlog"
@@ -50,9 +49,9 @@ type StoredQueue struct {
 
 // OpenDataDirectory locks the data directory and reads its queues. The error wraps [ErrConflict] if the directory is in
 // use, and [ErrSettings] if it is unreadable.
-func OpenDataDirectory(s *config.Settings) (*DataDirectory, error) {
+func OpenDataDirectory(dir string) (*DataDirectory, error) {
 	d := &DataDirectory{}
-	entries, err := os.ReadDir(s.DataDir)
+	entries, err := os.ReadDir(dir)
 	has := func(name string) bool {
 		return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == name })
 	}
@@ -62,16 +61,16 @@ func OpenDataDirectory(s *config.Settings) (*DataDirectory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: data-dir: %w", ErrSettings, err)
 	}
-	d.release, err = api.Claim(s.DataDir)
+	d.release, err = api.Claim(dir)
 	if errors.Is(err, api.ErrClaimed) {
 		return nil, conflict{fmt.Errorf("%w; stop it first", err)}
 	} else if err != nil {
 		return nil, err
 	}
 
-	d.Path = s.DataDir
+	d.Path = dir
 	if has(databaseFile) {
-		if d.Queues, err = storedQueues(s.DataDir); err != nil {
+		if d.Queues, err = storedQueues(dir); err != nil {
 			return nil, errors.Join(err, d.Close())
 		}
 	}

@@ -15,7 +15,7 @@ func TestDeleteRemovesEveryFileOfTendril(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	r := run(t, map[string]string{"data-dir": dir, "target": "http://127.0.0.1:1/", "queue": "jobs"}, nil)
 	settings := &config.Settings{DataDir: dir}
-	if _, err := OpenDataDirectory(settings); !errors.Is(err, ErrConflict) {
+	if _, err := OpenDataDirectory(settings.DataDir); !errors.Is(err, ErrConflict) {
 		t.Errorf("while the environment runs: %v", err)
 	}
 	if err := r.end(); err != nil {
@@ -32,14 +32,14 @@ func TestDeleteRemovesEveryFileOfTendril(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	d, err := OpenDataDirectory(settings)
+	d, err := OpenDataDirectory(settings.DataDir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(d.Queues) != 2 || d.Queues[0].Name != "jobs" || d.Queues[1].Name != "jobs-dead" {
 		t.Errorf("the queues are %v", d.Queues)
 	}
-	if _, err := OpenDataDirectory(settings); !errors.Is(err, ErrConflict) {
+	if _, err := OpenDataDirectory(settings.DataDir); !errors.Is(err, ErrConflict) {
 		t.Errorf("while it is about to be deleted: %v", err)
 	}
 	if left, err := d.Delete(); len(left) > 0 || err != nil {
@@ -48,7 +48,7 @@ func TestDeleteRemovesEveryFileOfTendril(t *testing.T) {
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the directory is still there: %v", err)
 	}
-	if d, err := OpenDataDirectory(settings); err != nil || d.Path != "" {
+	if d, err := OpenDataDirectory(settings.DataDir); err != nil || d.Path != "" {
 		t.Errorf("a directory that does not exist: %+v, %v", d, err)
 	}
 }
@@ -64,14 +64,14 @@ func TestDeleteKeepsFilesOfOthers(t *testing.T) {
 	write("thesis.txt")
 	write("lock")
 	settings := &config.Settings{DataDir: dir}
-	d, err := OpenDataDirectory(settings)
+	d, err := OpenDataDirectory(settings.DataDir)
 	if err != nil || d.Path != "" {
 		t.Fatalf("a directory on which nothing ran: %+v, %v", d, err)
 	}
 	write("instance.lock")
 	write("console.token")
 	write("console.tokens")
-	if d, err = OpenDataDirectory(settings); err != nil || d.Path != dir || len(d.Queues) > 0 {
+	if d, err = OpenDataDirectory(settings.DataDir); err != nil || d.Path != dir || len(d.Queues) > 0 {
 		t.Fatalf("%+v, %v", d, err)
 	}
 	left, err := d.Delete()

@@ -72,7 +72,7 @@ func (d *desired) adopt(ctx context.Context) error {
 
 func (d *desired) openState(set *config.Settings) error {
 	var kept string
-	keep := func(string) error { return nil }
+	var keep func(text string) error
 	if d.queues.ownsDataDir() {
 		path := filepath.Join(set.DataDir, desiredFile)
 		text, err := os.ReadFile(path)
@@ -153,12 +153,7 @@ func (d *desired) pause(ctx context.Context, name string, why api.Reason, by str
 	if why.This || d.state == nil {
 		return api.Paused{Paused: true}, d.work.pause(name, pause)
 	}
-	revision, err := d.changePauses(ctx, lines, func(now *instances.Desired, queue string) {
-		if now.Pauses == nil {
-			now.Pauses = map[string]instances.Pause{}
-		}
-		now.Pauses[queue] = pause
-	})
+	revision, err := d.setPauses(ctx, lines, pause)
 	return api.Paused{Paused: true, Revision: revision}, err
 }
 
@@ -170,19 +165,19 @@ func (d *desired) resume(ctx context.Context, name string, this bool) (api.Pause
 	if this || d.state == nil {
 		return api.Paused{}, d.work.resume(name)
 	}
-	revision, err := d.changePauses(ctx, lines, func(now *instances.Desired, queue string) { delete(now.Pauses, queue) })
+	revision, err := d.setPauses(ctx, lines, instances.Pause{})
 	if err == nil {
 		err = d.work.resume(name)
 	}
 	return api.Paused{Revision: revision}, err
 }
 
-func (d *desired) changePauses(ctx context.Context, lines []*pipeline, alter func(now *instances.Desired, queue string),
-) (revision int64, err error) {
+// setPauses resumes the queues if pause is zero.
+func (d *desired) setPauses(ctx context.Context, lines []*pipeline, pause instances.Pause) (revision int64, err error) {
 	follows := func(one *instances.Instance) bool { return one.Follows }
 	return d.changeAll(ctx, follows, func(now *instances.Desired) error {
 		for _, l := range lines {
-			alter(now, l.queue.name)
+			setOrDelete(&now.Pauses, l.queue.name, pause, pause != instances.Pause{})
 		}
 		return nil
 	})

@@ -89,7 +89,7 @@ func (e *Environment) connectCycles() {
 func (e *Environment) newObserver() *observer {
 	o := &observer{opts: e.opts, life: e.life, settings: e.settings, queues: e.queues, work: e.work,
 		programs: e.programs, cron: e.cron, scale: e.scale, instance: e.instance, shown: &console.Deliveries{}}
-	o.problems = &problems{opts: e.opts, settings: e.settings, queues: e.queues, work: e.work}
+	o.problems = &problems{observer: o}
 	o.history = newHistory(o)
 	o.monitor = o.newMonitor(health.NewHost(e.settings.now().DataDir))
 	o.curves = newCurves(o)

@@ -17,7 +17,7 @@ import (
 )
 
 func (p *pipelines) queueStates(now time.Time) (all []health.QueueState) {
-	workers, _ := p.states(nil)
+	workers, _ := p.states(nil) // for each pipeline
 	for i, l := range p.all {
 		settings := l.queue.settings()
 		status := l.worker.Status()

@@ -66,11 +66,18 @@ func (h *history) open(context.Context) error {
 	if !h.queues.ownsDataDir() {
 		return nil
 	}
+	h.openEndings()
 	h.openEvents()
 	if h.settings.now().AnyOnSQS() {
 		h.openFailures()
 	}
 	return nil
+}
+
+func (h *history) openEndings() {
+	endings := eventlog.OpenEndings(h.settings.now().DataDir, h.logWrites(eventlog.EndingsFile))
+	h.endings.Store(endings)
+	h.life.closeOnStop("the endings of messages", endings.Close)
 }
 
 func (h *history) openEvents() {
@@ -84,9 +91,6 @@ func (h *history) openEvents() {
 		log.Happened(event.Event{Kind: event.Start, Text: "environment started", Fields: fields})
 	}
 	h.log.Store(log)
-	endings := eventlog.OpenEndings(s.DataDir, h.logWrites(eventlog.EndingsFile))
-	h.endings.Store(endings)
-	h.life.closeOnStop("the endings of messages", endings.Close)
 
 	h.life.onStop("the events", func(context.Context) error {
 		h.lost.flush() // after everything that reports losses

@@ -55,10 +55,7 @@ func (m *members) thisInstance() api.KnownInstance {
 	self.ID = m.ID()
 	self.This = true
 	self.Source = "process"
-	if protection := m.scale.protection.text(); protection != "" {
-		on := protection == "on"
-		self.Protected = &on
-	}
+	self.Protected = m.scale.protection.Load()
 	return self
 }
 

@@ -52,7 +52,7 @@ type lifecycle struct {
 	// announced is closed once other commands can find the environment, started once startup completes, ready once the
 	// app is ready, and receiving once every queue has started to receive or only a pause prevents it.
 	announced, started, ready, receiving chan struct{}
-	urgent                               context.Context
+	urgent                               context.Context // done once an immediate stop is requested
 	fatal                                chan error
 	// drained is closed when no message is in flight; drainErr then contains the outcome.
 	draining, drained chan struct{}

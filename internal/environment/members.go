@@ -43,10 +43,9 @@ type members struct {
 	desired  *desired
 	rollouts *rollouts
 
-	gauge   *autoscale.Gauge // each consumer of CPU usage needs its own
-	joined  atomic.Pointer[membership]
-	missing atomic.Pointer[string] // set by setMissing
-	lost    registryLoss
+	gauge  *autoscale.Gauge // each consumer of CPU usage needs its own
+	joined atomic.Pointer[membership]
+	lost   registryLoss
 
 	judging sync.Mutex
 	judged  *health.Environment // nil unless this instance leads
@@ -103,18 +102,18 @@ func (m *members) joinRegistry(ctx context.Context, running *sync.WaitGroup) {
 		leases, decided, err := m.cron.election.Leases(ctx)
 		switch {
 		case leases != nil:
-			m.setMissing(nil)
+			m.lost.setMissing(nil)
 			m.keepRecord(ctx, leases, running)
 			return
 		case err == nil && decided:
-			m.setMissing(nil)
+			m.lost.setMissing(nil)
 			return
 		case err != nil && !logged:
 			m.opts.log("instances").Warn("shared registry not available", "err", err)
 			logged = true
 		}
 
-		m.setMissing(cmp.Or(err, errNoQueueServer))
+		m.lost.setMissing(cmp.Or(err, errNoQueueServer))
 		select {
 		case <-time.After(registrySeek):
 		case <-m.life.draining: // the periodic tasks close the registry
@@ -123,17 +122,6 @@ func (m *members) joinRegistry(ctx context.Context, running *sync.WaitGroup) {
 			return
 		}
 	}
-}
-
-// setMissing records why the shared registry was not found. err is nil if it was found or is not used.
-func (m *members) setMissing(err error) {
-	m.lost.setMissing(err != nil)
-	if err == nil {
-		m.missing.Store(nil)
-		return
-	}
-	why := err.Error()
-	m.missing.Store(&why)
 }
 
 func (m *members) keepRecord(ctx context.Context, leases instances.Store, running *sync.WaitGroup) {
@@ -163,7 +151,7 @@ func completesBatch(one *instances.Record) bool {
 func (m *members) shared() bool { return m.joined.Load() != nil }
 
 // mayShare also returns true while a shared registry is expected.
-func (m *members) mayShare() bool { return m.shared() || m.missing.Load() != nil }
+func (m *members) mayShare() bool { return m.shared() || m.lost.whyMissing() != nil }
 
 func (m *members) leads() bool {
 	_, leads := m.cron.election.Term()
@@ -180,8 +168,8 @@ func (m *members) announcement() string {
 func (m *members) environment() *health.Environment {
 	joined := m.joined.Load()
 	if joined == nil {
-		if why := m.missing.Load(); why != nil {
-			return health.UnknownEnvironment("The shared registry is not available.", *why)
+		if why := m.lost.whyMissing(); why != nil {
+			return health.UnknownEnvironment("The shared registry is not available.", why.Error())
 		}
 		return nil
 	}

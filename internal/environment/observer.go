@@ -58,8 +58,11 @@ func (o *observer) openTelemetry(ctx context.Context) (err error) {
 func (o *observer) metricSources() telemetry.Sources {
 	sources := telemetry.Sources{
 		Workers: o.work.workerReadings, Queues: o.work.queueReadings, Limits: o.work.limitReadings, Leader: o.cron.leads,
-		Certificates: func() []telemetry.Certificate {
-			return certificateReadings(o.opts.certificates(o.settings.now()))
+		Certificates: func() (all []telemetry.Certificate) {
+			for _, c := range o.opts.certificates(o.settings.now()) {
+				all = append(all, telemetry.Certificate{Option: c.Option, File: c.File, Expires: c.Expires})
+			}
+			return all
 		},
 		Processes: func() []supervisor.Status {
 			if !o.life.running() || o.programs.app == nil {

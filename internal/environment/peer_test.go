@@ -76,7 +76,6 @@ func run(t *testing.T, flags map[string]string, change func(*Environment)) *runn
 	log := &safeBuffer{}
 	e := New(Options{Config: cfg, Logger: logging.New(logging.Options{Out: log, Level: slog.LevelDebug}), Version: "test"})
 	e.observe.monitor = e.observe.newMonitor(nil) // a busy machine would change the health
-	e.observe.curves.monitor = e.observe.monitor
 	if change != nil {
 		change(e)
 	}

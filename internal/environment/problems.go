@@ -22,10 +22,7 @@ const (
 )
 
 type problems struct {
-	opts     *Options
-	settings *settings
-	queues   *queues
-	work     *pipelines
+	*observer
 
 	mu    sync.Mutex
 	found map[string]health.StoredProblem // by text
@@ -150,7 +147,7 @@ func (p *problems) findElsewhere() []health.StoredProblem {
 	case p.queues.ownsDataDir():
 		dir := p.settings.now().DataDir
 		return p.leftIn(dir, "move them with 'tendril migrate --from embedded --to sqs', or delete "+
-			filepath.Join(dir, databaseFile), func(string) bool { return true })
+			filepath.Join(dir, databaseFile), nil)
 	}
 	return nil
 }
@@ -174,13 +171,14 @@ func (p *problems) findInSharedDir() []health.StoredProblem {
 	return p.leftIn(dir, "run an environment on them with 'tendril up --data-dir "+dir+"' until they are done", isOwn)
 }
 
-func (p *problems) leftIn(dir, hint string, concerns func(queue string) bool) (all []health.StoredProblem) {
+// leftIn omits queues for which isOwn, which may be nil, returns false.
+func (p *problems) leftIn(dir, hint string, isOwn func(queue string) bool) (all []health.StoredProblem) {
 	queues, err := broker.Inspect(dir)
 	if err != nil {
 		p.opts.log("environment").Debug("stored queues not read", "dir", dir, "err", err)
 	}
 	for _, q := range queues {
-		if q.Messages > 0 && concerns(q.Name) {
+		if q.Messages > 0 && (isOwn == nil || isOwn(q.Name)) {
 			all = append(all, health.StoredProblem{Queue: q.Name, Text: fmt.Sprintf(
 				"this environment does not receive %s of the embedded queue %s in %s", messagesText(q.Messages), q.Name,
 				dir), Remedy: hint})

@@ -17,19 +17,24 @@ const registryLossTick = time.Second
 
 type registryLoss struct {
 	mu      sync.Mutex
-	seeking time.Time // start of the search; zero once the registry is found
+	missing error     // why the registry was not found; nil if it was found or is not used
+	seeking time.Time // start of the search, valid with missing
 	reason  string    // reason receiving is stopped; "" while receiving
 }
 
-func (r *registryLoss) setMissing(missing bool) {
+func (r *registryLoss) setMissing(why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch {
-	case !missing:
-		r.seeking = time.Time{}
-	case r.seeking.IsZero():
+	if r.missing == nil {
 		r.seeking = time.Now()
 	}
+	r.missing = why
+}
+
+func (r *registryLoss) whyMissing() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.missing
 }
 
 func (r *registryLoss) text() string {
@@ -76,7 +81,7 @@ func (r *registryLoss) update(failing, limit time.Duration, reread func() error)
 func (r *registryLoss) searched() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.seeking.IsZero() {
+	if r.missing == nil {
 		return 0
 	}
 	return time.Since(r.seeking)

@@ -37,13 +37,13 @@ func TestReceivingStopsWhileTheRegistryIsLost(t *testing.T) {
 			t.Errorf("the desired state was read %d times, want 2", reads)
 		}
 
-		r.setMissing(true)
+		r.setMissing(errNoQueueServer)
 		time.Sleep(59 * time.Second)
-		r.setMissing(true)
+		r.setMissing(errNoQueueServer)
 		step("not found for 59 s", 0, time.Minute, false, false)
 		time.Sleep(time.Second)
 		step("not found for a minute", 0, time.Minute, true, true)
-		r.setMissing(false)
+		r.setMissing(nil)
 		step("found", 0, time.Minute, true, false)
 
 		step("stopped again", time.Minute, time.Minute, true, true)

@@ -83,10 +83,10 @@ func (s *sizing) openFleet(ctx context.Context) error {
 
 func (s *sizing) fleetOptions() fleet.Options {
 	set := s.settings.now()
-	gauge := s.gauge(false)
+	gauge, noTrigger := s.gauge(false), autoscale.Policy{}
 	opts := fleet.Options{Region: s.opts.aws().Region,
 		Namespace: loadNamespace(set), CPUMetric: s.readsMetric(), Work: s.inFlight.Work, Drain: s.life.Drain,
-		Load:        func() autoscale.Inputs { return s.members.combinedLoad(gauge, autoscale.Policy{}) },
+		Load:        func() autoscale.Inputs { return s.members.combinedLoad(gauge, noTrigger) },
 		Unprotected: set.ScaleInProtection == config.ProtectionOff, IsLeader: s.cron.election.IsLeader,
 		Log: s.opts.log("scale"), LogSDK: s.opts.Logger.SDK, Protected: s.protection.set, Timing: s.fleetTiming,
 	}
@@ -157,14 +157,10 @@ func (s *sizing) newLoop(run context.Context) *autoscale.Loop {
 func (s *sizing) adviceLoop(log *slog.Logger) *autoscale.Loop {
 	set := s.settings.now()
 	policy := scalePolicy(set, set.ScaleMinSize, set.ScaleMaxSize)
-	opts := autoscale.Options{Policy: policy, Interval: loadIntervalOf(loadInterval, policy)}
-	opts.Events.Decided = func(d autoscale.Decided) { // at debug level: scalers query it anyway
+	events := autoscale.Events{Decided: func(d autoscale.Decided) { // at debug level: scalers query it anyway
 		log.Debug("size advised", "desired", d.Decision.Desired, "reason", d.Decision.Why)
-	}
-	if s.target != config.ScaleNone {
-		s.recordDecisions(&opts.Events)
-	}
-	return autoscale.New(s.gauge(false).Read, &autoscale.Advice{}, opts)
+	}}
+	return autoscale.New(s.gauge(false).Read, &autoscale.Advice{}, s.loopOptions(policy, loadInterval, events))
 }
 
 func (s *sizing) replicaLoop(run context.Context, log *slog.Logger) *autoscale.Loop {
@@ -174,9 +170,7 @@ func (s *sizing) replicaLoop(run context.Context, log *slog.Logger) *autoscale.L
 		log.Warn("more processes than http-connections, some stay idle", "processes_max", set.ProcessesMax,
 			"http_connections", set.HTTPConnections, "used", policy.MaxSize)
 	}
-	opts := autoscale.Options{Policy: policy, Interval: loadIntervalOf(loadInterval, policy),
-		Events: autoscale.LogEvents(log, "replicas of the app")}
-	s.recordDecisions(&opts.Events)
+	opts := s.loopOptions(policy, loadInterval, autoscale.LogEvents(log, "replicas of the app"))
 	return autoscale.New(s.replicaGauge(policy.MaxSize).Read, s.programs.app.Scaler(run), opts)
 }
 
@@ -187,9 +181,8 @@ func (s *sizing) fleetLoop(events autoscale.Events, isGroup bool) *autoscale.Loo
 	if isGroup {
 		policy.MinSize, policy.MaxSize = groupBounds(s.opts.Config)
 	}
-	opts := autoscale.Options{Policy: policy, Interval: loadIntervalOf(groupInterval, policy), Events: events,
-		IsLeader: s.fleet.IsLeader}
-	s.recordDecisions(&opts.Events)
+	opts := s.loopOptions(policy, groupInterval, events)
+	opts.IsLeader = s.fleet.IsLeader
 	if isGroup && s.readsMetric() {
 		opts.Metric = s.fleet.CPUMetric(policy)
 	}
@@ -198,12 +191,15 @@ func (s *sizing) fleetLoop(events autoscale.Events, isGroup bool) *autoscale.Loo
 	return autoscale.New(load, s.fleet.Target(), opts)
 }
 
-func (s *sizing) recordDecisions(events *autoscale.Events) {
-	logDecision := events.Decided
-	events.Decided = func(d autoscale.Decided) {
-		logDecision(d)
-		s.decided(d)
+// loopOptions also records the decisions in the history, unless scaling is off.
+func (s *sizing) loopOptions(p autoscale.Policy, usual time.Duration, events autoscale.Events) autoscale.Options {
+	if logDecision := events.Decided; s.target != config.ScaleNone {
+		events.Decided = func(d autoscale.Decided) {
+			logDecision(d)
+			s.decided(d)
+		}
 	}
+	return autoscale.Options{Policy: p, Interval: loadIntervalOf(usual, p), Events: events}
 }
 
 func maxReplicas(s *config.Settings) int {
@@ -307,9 +303,7 @@ func (s *sizing) scalingStatus() *api.Scaling {
 	if st.Failed != nil {
 		out.Problem = fmt.Sprintf("%s: %v", st.Failed.Doing, st.Failed.Err)
 	}
-	if held := s.heldScaleIn(); held != "" {
-		out.Problem = cmp.Or(out.Problem, held)
-	}
+	out.Problem = cmp.Or(out.Problem, s.heldScaleIn())
 
 	for _, d := range st.Decisions[:min(len(st.Decisions), api.ShownDecisions)] {
 		out.Decisions = append(out.Decisions, decision(&d))
@@ -357,21 +351,17 @@ func known(r autoscale.Reading) *float64 {
 	return &r.Value
 }
 
-type protection struct{ state atomic.Int32 }
+// protection is nil if this instance needs none.
+type protection struct{ atomic.Pointer[bool] }
 
-const (
-	notProtected = iota + 1 // 0 means that no protection is needed
-	protected
-)
-
-func (p *protection) set(on bool) {
-	if on {
-		p.state.Store(protected)
-	} else {
-		p.state.Store(notProtected)
-	}
-}
+func (p *protection) set(on bool) { p.Store(&on) }
 
 func (p *protection) text() string {
-	return [...]string{"", "off", "on"}[p.state.Load()]
+	switch on := p.Load(); {
+	case on == nil:
+		return ""
+	case *on:
+		return "on"
+	}
+	return "off"
 }

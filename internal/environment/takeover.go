@@ -28,8 +28,7 @@ func (q *queues) takeOver(context.Context) error {
 		return nil
 	}
 
-	shared := &config.Settings{DataDir: state}
-	d, err := OpenDataDirectory(shared)
+	d, err := OpenDataDirectory(state)
 	if errors.Is(err, ErrConflict) { // another environment runs on it and keeps it
 		return nil
 	}

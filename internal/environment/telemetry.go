@@ -3,7 +3,6 @@ package environment
 import (
 	"time"
 
-	"tendril/internal/observe/doctor"
 	"tendril/internal/observe/telemetry"
 )
 
@@ -43,13 +42,6 @@ func (p *pipelines) queueReadings() (all []telemetry.Queue) {
 	for _, l := range p.all {
 		r, known := p.depths.onSQS(l.queue.name, now)
 		add(l.queue.name, r, known)
-	}
-	return all
-}
-
-func certificateReadings(files []doctor.Certificate) (all []telemetry.Certificate) {
-	for _, c := range files {
-		all = append(all, telemetry.Certificate{Option: c.Option, File: c.File, Expires: c.Expires})
 	}
 	return all
 }

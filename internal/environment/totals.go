@@ -18,8 +18,8 @@ type totals struct {
 	began  time.Time
 	before broker.Ledger
 	final  []total // set once the workers have stopped
-	reason string
-	again  bool // another start continues this one
+	reason string  // of the stop, set before it begins
+	again  bool    // another start continues this one
 }
 
 type total struct {

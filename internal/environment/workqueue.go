@@ -14,7 +14,7 @@ import (
 type workQueue struct {
 	source         worker.Queue
 	name, url, arn string
-	dead           string
+	dead           string // the dead-letter queue at startup, if known
 	fifo           bool
 	embedded       bool
 	attributes     map[string]string
@@ -22,7 +22,7 @@ type workQueue struct {
 	forTask        bool
 
 	inForce *settings
-	index   int
+	index   int // in inForce and in queues.all
 }
 
 func (w *workQueue) settings() *config.QueueSettings { return w.inForce.queue(w.index) }

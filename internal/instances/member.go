@@ -87,11 +87,9 @@ func (m *Member) Run(ctx context.Context) {
 		if err := m.step(ctx); err != nil && ctx.Err() == nil {
 			wait = m.backoff(err)
 		}
-		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
-			timer.Stop()
-		case <-timer.C:
+		case <-time.After(wait):
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -45,7 +44,7 @@ func checkLease(name string, l queue.Lease) error {
 		return errInvalid("Lease %s has a negative term or duration.", name)
 	}
 	for _, field := range []struct{ name, text string }{{"version", l.Version}, {"owner", l.Owner}, {"data", l.Data}} {
-		if err := checkText(fmt.Sprintf("%s of lease %s", field.name, name), field.text); err != nil {
+		if err := checkText(field.name+" of lease "+name, field.text); err != nil {
 			return err
 		}
 	}

@@ -267,7 +267,7 @@ func (r *Runs) SetPaused(ctx context.Context, task, reason string, paused bool) 
 	if err := checkName("task", task); err != nil {
 		return err
 	}
-	if err := checkText(fmt.Sprintf("reason for pausing task %s", task), reason); err != nil {
+	if err := checkText("reason for pausing task "+task, reason); err != nil {
 		return err
 	}
 

@@ -96,7 +96,7 @@ type termination struct {
 }
 
 func (t *termination) open(ctx context.Context) (err error) {
-	if t.data, err = environment.OpenDataDirectory(&t.cfg.Settings); err != nil {
+	if t.data, err = environment.OpenDataDirectory(t.cfg.DataDir); err != nil {
 		return err
 	}
 	if t.inventory, err = cloud.Open(ctx, &cloud.Environment{Config: t.cfg}); err != nil {
