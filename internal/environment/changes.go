@@ -91,7 +91,7 @@ func (c *changes) deploy(ctx context.Context, begin func() (api.DeployResult, er
 	return c.logRejected(c.deployInTurn(ctx, begin))
 }
 
-// deployWait lets a reload finish. A deployment in progress takes longer, so another one is rejected.
+// deployWait lets a reload finish, but not another deployment.
 const deployWait = 250 * time.Millisecond
 
 func (c *changes) deployInTurn(ctx context.Context, begin func() (api.DeployResult, error),
@@ -308,7 +308,7 @@ func (c *changes) keepConnections(change *config.Change) {
 
 	inForce := c.settings.now()
 	change.Settings.HTTPConnections = inForce.HTTPConnections
-	for i := range change.Settings.Queues { // a change keeps the queues and their order
+	for i := range change.Settings.Queues { // in the same order
 		change.Settings.Queues[i].Concurrency = inForce.Queues[i].Concurrency
 	}
 }
@@ -336,7 +336,7 @@ func (c *changes) checkVersion(b *bundle.Bundle) error {
 	return err
 }
 
-// refusal returns "" without an error, and for a deployment that failed after its start, which logs that itself.
+// refusal returns "" for a deployment that failed after its start, which logs that itself.
 func refusal(err error) string {
 	if _, failed := errors.AsType[*api.DeployError](err); failed || err == nil {
 		return ""

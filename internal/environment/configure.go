@@ -121,7 +121,6 @@ func (s *settingsFile) uneditable(options ...string) string {
 	return ""
 }
 
-// lock returns why the file cannot change an option whose value has this origin, or "".
 func (s *settingsFile) lock(o *config.Option, from config.Origin) string {
 	if s.file.Shared {
 		return sharedLock(o)
@@ -146,7 +145,6 @@ func sharedLock(o *config.Option) string {
 	return why
 }
 
-// lock is why this instance's settings file cannot change the queue's settings, or "".
 func (c *changes) configQueue(f *settingsFile, q *config.QueueExplanation, lock string) api.ConfigQueue {
 	shown := api.ConfigQueue{Name: q.Name}
 	for i := range q.Settings {

@@ -16,7 +16,7 @@ type curves struct {
 
 	counted map[string]time.Time // last count on Amazon SQS, by queue
 	marked  time.Time            // end of the last marked deployment
-	leader  string               // last marked leader
+	leader  string
 }
 
 func newCurves(o *observer) *curves {

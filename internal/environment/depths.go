@@ -13,7 +13,6 @@ import (
 )
 
 const (
-	// A queue on Amazon SQS is counted every countInterval. Results older than maxCountAge are not used.
 	countInterval = time.Minute
 	maxCountAge   = 3 * countInterval
 	countTimeout  = 10 * time.Second

@@ -21,7 +21,6 @@ import (
 // UseBundle is the Use of the app's folder in a description.
 const UseBundle = "bundle"
 
-// Kinds of resources that package cloud does not list.
 const (
 	kindGroup    = "Auto Scaling group"
 	kindFunction = "Lambda function"
@@ -202,7 +201,7 @@ func describeQueueSettings(queues []api.DescribedQueue, all []config.Explanation
 	}
 }
 
-// optionValue hides the query of a path, because it may contain a secret. name may be a key, or end with " of QUEUE".
+// optionValue hides the query of a path, because it may contain a secret.
 func optionValue(name, value string, from config.Origin) api.OptionValue {
 	name, _, _ = strings.Cut(strings.ReplaceAll(name, "_", "-"), " of ")
 	if o, found := config.Lookup(name); found {

@@ -172,7 +172,6 @@ func (d *desired) resume(ctx context.Context, name string, this bool) (api.Pause
 	return api.Paused{Revision: revision}, err
 }
 
-// setPauses resumes the queues if pause is zero.
 func (d *desired) setPauses(ctx context.Context, lines []*pipeline, pause instances.Pause) (revision int64, err error) {
 	follows := func(one *instances.Instance) bool { return one.Follows }
 	return d.changeAll(ctx, follows, func(now *instances.Desired) error {

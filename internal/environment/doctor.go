@@ -82,8 +82,6 @@ func (e *examiner) addMissingPrograms() {
 
 func (e *examiner) report(p doctor.Problem) { e.facts.Problems = append(e.facts.Problems, p) }
 
-// addHealth adds the causes of the health status. An environment that only serves queues has no status, so only its
-// problems with stored messages are added.
 func (e *examiner) addHealth(of *Environment) {
 	if of.opts.QueuesOnly {
 		of.observe.problems.refresh()
@@ -239,7 +237,7 @@ func queueTimes(s *config.Settings, set *config.QueueSettings) doctor.Times {
 	return t
 }
 
-// addPorts does nothing while an environment with this data directory runs, because that holds the addresses.
+// addPorts does nothing while an environment with this data directory holds the addresses.
 func (e *examiner) addPorts() {
 	if _, err := api.ReadInstance(e.settings.DataDir); err == nil {
 		return
@@ -422,7 +420,7 @@ func (e *examiner) addActualQueue(q *doctor.Queue, found []cloud.Resource) {
 	}
 }
 
-// inspectSQS also returns the endpoint of Amazon SQS, or "" if it is unknown or a Unix socket.
+// inspectSQS also returns the endpoint, or "".
 func (e *examiner) inspectSQS(ctx context.Context) (endpoint string) {
 	if !e.settings.AnyOnSQS() || strings.HasPrefix(e.settings.EndpointURL, "unix:") {
 		return ""

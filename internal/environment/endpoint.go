@@ -22,7 +22,6 @@ import (
 	"tendril/internal/sqsapi"
 )
 
-// anyLoopback is the address of the app's own endpoint if it cannot use the configured one.
 const anyLoopback = "127.0.0.1:0"
 
 func (q *queues) serveBroker(context.Context) error {

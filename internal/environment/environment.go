@@ -70,7 +70,6 @@ func New(opts Options) *Environment {
 	return e
 }
 
-// connectCycles sets references to parts that are built later.
 func (e *Environment) connectCycles() {
 	e.work.observe = e.observe
 	e.cron.observe = e.observe

@@ -17,7 +17,7 @@ import (
 )
 
 func (p *pipelines) queueStates(now time.Time) (all []health.QueueState) {
-	workers, _ := p.states(nil) // for each pipeline
+	workers, _ := p.states(nil)
 	for i, l := range p.all {
 		settings := l.queue.settings()
 		status := l.worker.Status()
@@ -80,8 +80,7 @@ func processStates(all []supervisor.Status) (list []health.Process) {
 	return list
 }
 
-// A deployment does not count as too long before leastDeployLimit, even if deploy-timeout is shorter.
-const leastDeployLimit = 10 * time.Minute
+const leastDeployLimit = 10 * time.Minute // even if deploy-timeout is shorter
 
 func deploymentStates(d *api.Deployment, limit time.Duration) (o health.Operation, last health.Deployment) {
 	switch {

@@ -36,8 +36,7 @@ type instance struct {
 	public  string // for other machines, or the local address
 	token   string
 	// login returns the path of a login link; nil if the console is off.
-	login func(scopes ...string) string
-	// opened identifies the data directory and its lock file.
+	login  func(scopes ...string) string
 	opened atomic.Pointer[datadir.Identity]
 
 	mu          sync.Mutex

@@ -15,8 +15,6 @@ import (
 // After recordsTimeout, the other instances are omitted.
 const recordsTimeout = 3 * time.Second
 
-// knownInstances combines this instance, instances with records in the shared registry, the leader, and the members of
-// the Auto Scaling group.
 func (m *members) knownInstances() api.Instances {
 	if !m.life.running() || m.opts.QueuesOnly {
 		self := api.KnownInstance{Name: leader.ProcessName(), This: true, Source: "process", State: m.life.state(),

@@ -87,7 +87,6 @@ func (l *lifecycle) runUntilStop(name string, run func(context.Context)) {
 	l.onStop(name, func(context.Context) error { stop(); part.Wait(); return nil })
 }
 
-// startStep returns a start step that runs a part until its turn to stop.
 func (l *lifecycle) startStep(name string, run func(context.Context)) func(context.Context) error {
 	return func(context.Context) error { l.runUntilStop(name, run); return nil }
 }

@@ -126,7 +126,6 @@ func groupStacks(stacks string) (groups []stackGroup) {
 	return groups
 }
 
-// oneLineStack keeps the functions of a stack, without arguments, files and lines.
 func oneLineStack(lines []string) string {
 	var calls []string
 	for _, line := range lines {

@@ -24,9 +24,8 @@ const (
 	// registryStart limits each wait for the registry at startup. registrySeek is the interval of later attempts.
 	registryStart = 5 * time.Second
 	registrySeek  = 15 * time.Second
-	// othersMaxAge is the maximum age of the other instances' records.
-	othersMaxAge = 2 * time.Second
-	// After leaveTimeout, no final record is written, and other instances drop the record when it is too old.
+	othersMaxAge  = 2 * time.Second
+	// After leaveTimeout, other instances drop the record when it is too old.
 	leaveTimeout = 3 * time.Second
 )
 

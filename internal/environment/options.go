@@ -82,7 +82,7 @@ func (o *Options) aws() *aws.Options {
 	return opts
 }
 
-// openS3 uses s.Region only if it is set and the AWS configuration fails, for example because it has no region.
+// openS3 tries s.Region, if set, after the AWS configuration's own region.
 func (o *Options) openS3(ctx context.Context, s *config.Settings) (*aws.S3, error) {
 	opts := o.aws()
 	s3, err := aws.OpenS3(ctx, opts)

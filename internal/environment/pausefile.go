@@ -26,8 +26,7 @@ type storedPauses struct {
 	Tasks  map[string]string          `json:"tasks,omitempty"`
 }
 
-// pauseFile stores paused queues and tasks. A pause takes effect only once it is written. A nil pauseFile ignores
-// changes.
+// pauseFile stores paused queues and tasks. A pause takes effect only once it is written.
 type pauseFile struct {
 	path string
 

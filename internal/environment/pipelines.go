@@ -121,8 +121,7 @@ func (p *pipelines) recordReceiving(l *pipeline, g worker.GateChanged) {
 	p.allBegun.Do(func() { close(p.life.receiving) })
 }
 
-// pause pauses a queue, or all queues if name is "". The pause survives restarts if this environment owns its data
-// directory.
+// pause pauses a queue, or all queues if name is "".
 func (p *pipelines) pause(name string, pause instances.Pause) error {
 	lines, err := p.ofQueue(name)
 	if err == nil {
@@ -219,7 +218,7 @@ func (p *pipelines) states(rates map[string]series.Rate) (workers []api.Worker, 
 	return workers, limits
 }
 
-// byLimiter groups the pipelines that share a limiter. It omits those without one.
+// byLimiter groups the pipelines that have a limiter.
 func (p *pipelines) byLimiter() (groups [][]*pipeline) {
 	for _, l := range p.all {
 		i := slices.IndexFunc(groups, func(sharing []*pipeline) bool { return sharing[0].limiter == l.limiter })

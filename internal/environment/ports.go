@@ -104,8 +104,7 @@ func isFree(host string, port int) bool {
 	return !errors.Is(err, listen.ErrInUse)
 }
 
-// lockPorts may return without the lock, for example after portsLockTimeout. Two environments might then choose the same
-// port, and one of them could not listen.
+// lockPorts may fail, for example after portsLockTimeout. Two environments might then choose the same port.
 func lockPorts(state string) (release func()) {
 	none := func() {}
 	if state == "" || datadir.Make(state) != nil {

@@ -114,7 +114,7 @@ func (p *problems) ofEmbedded(name string, ledger broker.Ledger) (all []health.S
 		}
 		all = append(all, health.StoredProblem{Queue: name, Text: "queue " + name + ": " + text, Remedy: hint})
 	}
-	if p.isLeft(name) && ledger.Live > 0 {
+	if p.isLeftBehind(name) && ledger.Live > 0 {
 		all = append(all, health.StoredProblem{Queue: name, Remedy: "add it to --queues, or move them to another queue",
 			Text: fmt.Sprintf("%s left in queue %s, which this environment does not receive from",
 				messagesText(ledger.Live), name)})
@@ -122,8 +122,7 @@ func (p *problems) ofEmbedded(name string, ledger broker.Ledger) (all []health.S
 	return all
 }
 
-// isLeft recognizes a queue that an environment created, but nothing receives from.
-func (p *problems) isLeft(name string) bool {
+func (p *problems) isLeftBehind(name string) bool {
 	if p.opts.QueuesOnly || p.queues.named(name) != nil || p.queues.broker.Received(name) {
 		return false
 	}
@@ -152,7 +151,7 @@ func (p *problems) findElsewhere() []health.StoredProblem {
 	return nil
 }
 
-// findInSharedDir searches the data directory that older versions shared between all environments of a user.
+// findInSharedDir searches the directory that older versions shared between environments.
 func (p *problems) findInSharedDir() []health.StoredProblem {
 	s, dir := p.settings.now(), p.opts.stateFolder()
 	if p.opts.Config.IsSet("data-dir") || dir == "" || dir == s.DataDir || !exists(filepath.Join(dir, databaseFile)) {
@@ -171,7 +170,7 @@ func (p *problems) findInSharedDir() []health.StoredProblem {
 	return p.leftIn(dir, "run an environment on them with 'tendril up --data-dir "+dir+"' until they are done", isOwn)
 }
 
-// leftIn omits queues for which isOwn, which may be nil, returns false.
+// isOwn may be nil.
 func (p *problems) leftIn(dir, hint string, isOwn func(queue string) bool) (all []health.StoredProblem) {
 	queues, err := broker.Inspect(dir)
 	if err != nil {

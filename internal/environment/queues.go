@@ -215,8 +215,7 @@ func (q *queues) urlOf(name string) string {
 	return q.endpoint + "/" + q.settings.now().AccountID + "/" + name
 }
 
-// ownAttributes returns the attributes with which a queue and its dead-letter queue are created, and those of the queue
-// alone.
+// created is also for the dead-letter queue.
 func ownAttributes(s *config.Settings, set *config.QueueSettings) (created, own map[string]string) {
 	created = map[string]string{"MessageRetentionPeriod": seconds(queueRetention)}
 	if set.FIFO() {
@@ -283,7 +282,6 @@ func (w *workQueue) warnOfConflicts(log *slog.Logger) {
 	}
 }
 
-// queueARN falls back to an ARN made from the URL; without an account in the URL, the account is all zeros.
 func queueARN(attrs map[string]string, url string, set *config.QueueSettings) string {
 	if arn := attrs["QueueArn"]; arn != "" {
 		return arn

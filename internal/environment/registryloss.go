@@ -17,7 +17,7 @@ const registryLossTick = time.Second
 
 type registryLoss struct {
 	mu      sync.Mutex
-	missing error     // why the registry was not found; nil if it was found or is not used
+	missing error     // nil if the registry was found or is not used
 	seeking time.Time // start of the search, valid with missing
 	reason  string    // reason receiving is stopped; "" while receiving
 }

@@ -451,7 +451,7 @@ func (r *rollouts) beginRollout(ctx context.Context, choose chooseVersion) (done
 
 type chooseVersion func(current *instances.AppVersion) (instances.AppVersion, instances.Rollout, error)
 
-// errDeployedMeanwhile is final, because the other deployment may have deleted the archive that this one has stored.
+// errDeployedMeanwhile is final: the other deployment may have deleted this one's archive.
 var errDeployedMeanwhile = api.NewError(http.StatusConflict,
 	"nothing was deployed: another version was deployed meanwhile",
 	"'tendril versions' lists the deployed versions; repeat the command to replace the current one")

@@ -82,7 +82,7 @@ func (s *schedule) watch() time.Duration {
 	if set.RegistryTable == "" || set.FleetKey != "" || mayScaleInstances(set) || s.tasks.Any() || set.RegistryLostAfter > 0 {
 		return 0
 	}
-	return instances.FreshFor // at 1,000 instances 0.004 instead of 0.074 dollars per instance and month
+	return instances.FreshFor
 }
 
 func (s *schedule) run(ctx context.Context) error {

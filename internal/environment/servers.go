@@ -23,16 +23,15 @@ import (
 )
 
 const (
-	// Maximum bytes of request bodies, by listener, and the estimated bytes per connection.
+	// in bytes
 	endpointBodies, consoleBodies = 32 << 20, 16 << 20
 	connectionBytes               = 16 << 10
 	// ownDescriptors counts database files, locks, listeners and epoll.
 	ownDescriptors = 48
 	// processDescriptors is the number per process, for output, supervision and connection.
 	processDescriptors = 8
-	// leastConnections is the minimum per listener.
-	leastConnections = 8
-	fullLogInterval  = time.Minute
+	leastConnections   = 8
+	fullLogInterval    = time.Minute
 
 	serverShutdownTimeout = 5 * time.Second
 )
@@ -79,7 +78,6 @@ func deliveryDescriptors(s *config.Settings) int {
 	return s.HTTPConnections*perDelivery + s.ProcessesMax*processDescriptors
 }
 
-// serve calls beforeShutdown when the server's turn to stop has come.
 func (l *lifecycle) serve(logger *logging.Logger, name string, server *http.Server, at net.Listener,
 	limits httplimit.Limits, beforeShutdown func()) {
 	server.ErrorLog = log.New(errorLog{logger.With("component", name)}, "", 0)

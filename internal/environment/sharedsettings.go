@@ -53,8 +53,7 @@ func (d *desired) sharedSettings() *api.SharedSettings {
 		InBatches: s.Rollout != nil}
 }
 
-// warnings expects the settings after the change in loaded.
-func (d *desired) warnings(change api.SettingsChange, loaded *config.Config) (all []api.Detail) {
+func (d *desired) warnings(change api.SettingsChange, after *config.Config) (all []api.Detail) {
 	switch {
 	case change.This:
 	case d.state == nil && d.members.shared():
@@ -62,7 +61,7 @@ func (d *desired) warnings(change api.SettingsChange, loaded *config.Config) (al
 			Hint: "with --fleet-key-file on every instance, a change applies to all"})
 	case d.state != nil:
 		for _, name := range slices.Sorted(maps.Keys(change.Set)) {
-			if source := loaded.Origin(name).Overrides(config.FromRegistry); source != "" {
+			if source := after.Origin(name).Overrides(config.FromRegistry); source != "" {
 				all = append(all, api.Detail{Option: name, Text: name + " is overridden here by " + source})
 			}
 		}
@@ -176,8 +175,7 @@ func oneLine(err error) string {
 	return strings.Join(texts, "; ")
 }
 
-// applyRegistry applies settings for all instances and, if they need it, restarts the app. If the restart fails, it
-// restores the previous settings, unless ctx is done.
+// applyRegistry restores the previous settings if the app does not restart, unless ctx is done.
 func (c *changes) applyRegistry(ctx context.Context, next *config.File) error {
 	end, err := c.awaitTurn(ctx)
 	if err != nil {

@@ -191,7 +191,7 @@ func (s *sizing) fleetLoop(events autoscale.Events, isGroup bool) *autoscale.Loo
 	return autoscale.New(load, s.fleet.Target(), opts)
 }
 
-// loopOptions also records the decisions in the history, unless scaling is off.
+// loopOptions also records the decisions, unless scaling is off.
 func (s *sizing) loopOptions(p autoscale.Policy, usual time.Duration, events autoscale.Events) autoscale.Options {
 	if logDecision := events.Decided; s.target != config.ScaleNone {
 		events.Decided = func(d autoscale.Decided) {

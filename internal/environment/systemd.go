@@ -41,7 +41,7 @@ func (s *serviceManager) extendForApp() {
 	s.systemd.Extend(cmp.Or(s.settings.now().AppReadyTimeout, extensionStep) + systemMargin)
 }
 
-// await waits for a state, and extends the start at each interval unless that is 0. It returns false during a stop.
+// await extends the start at each interval, unless that is 0. It returns false during a stop.
 func (s *serviceManager) await(running context.Context, state <-chan struct{}, interval time.Duration) bool {
 	var again <-chan time.Time
 	if interval > 0 {
@@ -79,7 +79,7 @@ func (s *serviceManager) run(running context.Context) {
 		s.systemd.Status("starting the app")
 		s.extendForApp()
 		interval := time.Duration(0)
-		if s.settings.now().AppReadyTimeout == 0 { // no readiness timeout
+		if s.settings.now().AppReadyTimeout == 0 {
 			interval = extensionStep
 		}
 		if !s.await(running, s.life.ready, interval) {

@@ -91,7 +91,6 @@ func moveData(from, to string) (left []string, err error) {
 	return left, os.Rename(filepath.Join(from, databaseFile), filepath.Join(to, databaseFile))
 }
 
-// mergeInto moves a file, or a folder's entries if both folders exist.
 func mergeInto(from, to string) (left []string, err error) {
 	if !exists(to) {
 		return nil, os.Rename(from, to)

@@ -291,8 +291,7 @@ func terminalCodes(set *config.QueueSettings) (deliver.StatusSet, error) {
 
 const (
 	functionCheckTimeout = 10 * time.Second
-	// An invocation may take functionMargin longer than the function's own timeout.
-	functionMargin = 5 * time.Second
+	functionMargin       = 5 * time.Second // beyond the function's own timeout
 )
 
 func (t *targetOpener) openFunction(ctx context.Context, to *target, opts *delivery.Options) error {

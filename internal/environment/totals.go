@@ -18,7 +18,7 @@ type totals struct {
 	began  time.Time
 	before broker.Ledger
 	final  []total // set once the workers have stopped
-	reason string  // of the stop, set before it begins
+	reason string  // set before the stop
 	again  bool    // another start continues this one
 }
 

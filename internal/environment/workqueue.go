@@ -14,7 +14,7 @@ import (
 type workQueue struct {
 	source         worker.Queue
 	name, url, arn string
-	dead           string // the dead-letter queue at startup, if known
+	dead           string
 	fifo           bool
 	embedded       bool
 	attributes     map[string]string
@@ -27,7 +27,6 @@ type workQueue struct {
 
 func (w *workQueue) settings() *config.QueueSettings { return w.inForce.queue(w.index) }
 
-// targetKey identifies the target without the path.
 func (w *workQueue) targetKey() string {
 	set := w.settings()
 	return set.Target + "\n" + set.Function + "\n" + set.Lambda

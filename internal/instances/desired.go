@@ -309,8 +309,7 @@ func (d *DesiredState) Current() (Desired, error) {
 	return d.latest, d.err
 }
 
-// Refresh reads the stored state. After an error, for example because the stored state is missing, older, diverged or
-// not genuine, the latest accepted state stays in effect.
+// Refresh reads the stored state. After an error, the latest accepted state stays in effect.
 func (d *DesiredState) Refresh(ctx context.Context, store Store) (Desired, error) {
 	_, err := d.readAndAccept(ctx, store)
 	d.mu.Lock()
@@ -369,9 +368,8 @@ const (
 
 // Following configures [DesiredState.Follow]. All fields are required.
 type Following struct {
-	Store Store
-	Leads func() bool
-	// Revision returns the last known revision of the leader.
+	Store    Store
+	Leads    func() bool
 	Revision func() int64
 	// Apply is called after each change of the state, Failed with the first of consecutive errors.
 	Apply  func()

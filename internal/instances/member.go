@@ -47,13 +47,13 @@ type Member struct {
 	id     string
 	random func() float64
 
-	slot    int       // -1 if none
-	version string    // of the record stored in slot
-	status  Record    // last written
+	slot    int // -1 if none
+	version string
+	status  Record
 	written time.Time // zero before the first write to slot
-	next    time.Time // for the heartbeat
-	calls   int       // numbers the versions
-	retries int       // since the last write
+	next    time.Time
+	calls   int
+	retries int
 
 	announcement atomic.Pointer[string]
 }
@@ -159,7 +159,7 @@ func (m *Member) join(ctx context.Context) error {
 	return nil
 }
 
-// write gives up the slot if another instance owns it, so that the next step joins again.
+// write gives up a slot that another instance owns.
 func (m *Member) write(ctx context.Context, r Record) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

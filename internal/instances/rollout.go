@@ -146,7 +146,7 @@ func (a *App) Unneeded() (digests []string) {
 	return digests
 }
 
-// begin starts the rollout of v or, as the first version, makes it current. A rollback withdraws the current version.
+// begin withdraws the current version for a rollback.
 func (a App) begin(v AppVersion, how Rollout) App {
 	v.Name = clipText(v.Name, maxVersionText)
 	v.By = clipText(v.By, maxVersionText)
@@ -244,9 +244,9 @@ type AppReport struct {
 // Conductor advances a rollout on the leader. Except for its times, everything is in the desired state and the records,
 // so that the next leader can continue.
 type Conductor struct {
-	number  int       // of the version
-	until   string    // App.Until of the current batch
-	since   time.Time // start of the batch
+	number  int
+	until   string
+	since   time.Time
 	healthy time.Time // when the batch became healthy, or zero
 }
 

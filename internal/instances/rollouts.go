@@ -11,10 +11,9 @@ import (
 )
 
 const (
-	rolloutTick = 2 * time.Second
-	// rolloutRecords is the maximum age of the records that a rollout uses.
-	rolloutRecords = 5 * time.Second
-	rolloutRetry   = 30 * time.Second
+	rolloutTick   = 2 * time.Second
+	recordsMaxAge = 5 * time.Second
+	rolloutRetry  = 30 * time.Second
 )
 
 // After these errors of [RolloutApp.Deploy], the version does not count as failed.
@@ -74,7 +73,7 @@ type Fleet struct {
 }
 
 func (f *Fleet) records(ctx context.Context) ([]Instance, error) {
-	all, err := f.Others.ReadOnce(ctx, rolloutRecords)
+	all, err := f.Others.ReadOnce(ctx, recordsMaxAge)
 	self := f.Self()
 	self.ID = f.ID
 	all = slices.DeleteFunc(all, func(one Instance) bool { return one.ID == self.ID })
@@ -91,9 +90,8 @@ type RolloutOptions struct {
 	// Changed is called after this instance changes the desired state, Finished if that ends a rollout.
 	Changed  func()
 	Finished func(before, now *App)
-	// Tried is called after each deployment on this instance.
-	Tried func()
-	Log   *slog.Logger
+	Tried    func()
+	Log      *slog.Logger
 }
 
 // Run deploys the desired version and, on the leader, advances its rollout, until ctx ends.
@@ -153,7 +151,7 @@ func (r *Rollouts) advance(ctx context.Context, o *RolloutOptions) {
 	}
 }
 
-// begin refreshes the state first, because the known rollout may have been aborted some seconds ago.
+// begin refreshes the state first: the rollout may have been aborted.
 func (r *Rollouts) begin(ctx context.Context, o *RolloutOptions) bool {
 	now, err := r.state.Refresh(ctx, o.Store)
 	if err != nil || now.App == nil || now.App.Next == nil {

@@ -58,7 +58,7 @@ type Watcher struct {
 
 	mu      sync.Mutex
 	seen    map[int]observation // by slot
-	highest map[string]int      // highest number of an authenticated version, by instance ID
+	highest map[string]int
 	all     []Instance
 	readAt  time.Time // last complete read, or zero
 	err     error
@@ -210,7 +210,6 @@ func (w *Watcher) observeAll(leases map[int]queue.Lease) {
 	w.seen = seen
 }
 
-// observe must be called with mu held.
 func (w *Watcher) observe(slot int, stored queue.Lease, now time.Time) observation {
 	o := observation{stored: stored, since: now}
 	before, known := w.seen[slot]

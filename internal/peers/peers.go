@@ -18,7 +18,6 @@ import (
 )
 
 const (
-	// answerTimeout limits whole responses, api.PeerPatience only their start.
 	answerTimeout = api.PeerPatience + time.Second
 	retryAfter    = 10 * time.Second
 )
