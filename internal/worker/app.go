@@ -46,8 +46,7 @@ type throttle struct {
 	count       int // pauses since the target last accepted a message
 }
 
-// nextPause returns the pause after a throttled delivery. fresh is false if the delivery started before the latest
-// pause ended; such a pause must not lengthen the back-off.
+// fresh is false if the delivery started before the latest pause ended; such a pause must not lengthen the back-off.
 func (t *throttle) nextPause(asked time.Duration, started, now time.Time, random float64) (d time.Duration, fresh bool) {
 	if started.Before(t.until) {
 		return max(asked, t.until.Sub(now), time.Second), false

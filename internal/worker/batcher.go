@@ -31,8 +31,7 @@ func (b *batcher) put(p pending, due time.Time) {
 	b.entries = append(b.entries, p)
 }
 
-// batches yields the batches to send now. The caller starts the calls of each before it continues, because calls in
-// flight limit further ones.
+// batches yields the batches to send now. The calls started for each limit the next.
 func (b *batcher) batches(now time.Time) iter.Seq[[]pending] {
 	return func(yield func([]pending) bool) {
 		for batch := b.nextBatch(now); batch != nil && yield(batch); batch = b.nextBatch(now) {

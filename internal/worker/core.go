@@ -42,7 +42,7 @@ type core struct {
 	counts Counts
 	stats  statistics
 	clock  clock
-	window time.Duration // [Batch].Window, before setVisibility limits it
+	window time.Duration // of batches, as configured
 	margin time.Duration // deletes are not retried this close to the end of the visibility timeout
 
 	phase    phase

@@ -3,20 +3,20 @@ package worker
 import "time"
 
 type deleter struct {
-	core       *core
-	messages   *inventory
-	gate       *gate
-	visibility *visibilityChanger
-	pace       *pace
-	pending    batcher
-	// unconfirmed counts messages being deleted, abandoned those given up while the worker stopped.
-	unconfirmed, abandoned int
+	core        *core
+	messages    *inventory
+	gate        *gate
+	visibility  *visibilityChanger
+	pace        *pace
+	pending     batcher
+	unconfirmed int // messages being deleted
+	abandoned   int // while stopping
 }
 
 func (d *deleter) remove(h *held, now time.Time) {
 	h.stage = deleting
 	d.unconfirmed++
-	if g := h.group; g != nil { // its group's next message will soon need a slot
+	if g := h.group; g != nil {
 		g.deleting++
 		d.messages.markTurning(g)
 	}

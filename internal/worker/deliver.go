@@ -197,8 +197,7 @@ func (s *slots) beginMessage(h *held, now time.Time) {
 	}
 }
 
-// returnStale returns ready messages that have waited too long for a slot. Messages that were postponed before are
-// postponed again.
+// returnStale returns ready messages that have waited too long for a slot, or postpones them again.
 func (s *settler) returnStale(now time.Time) {
 	for h := s.messages.ready.first(); h != nil; h = s.messages.ready.first() {
 		isVisible := !now.Before(h.hiddenUntil)

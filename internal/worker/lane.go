@@ -25,7 +25,7 @@ type lane struct {
 	credit    float64 // in turns; see takeTurn
 	wantsTurn bool
 	granted   int       // slots reserved for messages being received
-	nextCheck time.Time // of expectations; see expireExpected
+	nextCheck time.Time // by expireExpected
 }
 
 func (l *lane) resting(now time.Time) bool {
@@ -153,7 +153,6 @@ func (l *lane) nextWaited(now time.Time) time.Duration {
 	return now.Round(0).Sub(l.backlog.earliestSent)
 }
 
-// limiterRoom excludes the reserved slots of other queues.
 func (l *lane) limiterRoom(now time.Time) int {
 	room := l.limiter.room(now)
 	if room >= ampleRoom {

@@ -313,7 +313,7 @@ func (p *poller) receiveReturned(o *openReceive, msgs []queue.Message, now time.
 	p.adaptWant(o, len(msgs), load, now)
 	isFull := len(msgs) >= o.asked
 	if isFull && !o.waited && (!o.presumedEmpty || p.pace.canBeRoundTrip(took, now)) {
-		p.pace.recordReceive(took, p.lastFull, now) // after a full receive, exactly one round trip
+		p.pace.recordReceive(took, p.lastFull, now)
 	}
 	p.lastFull = isFull
 	if p.lane != nil {
