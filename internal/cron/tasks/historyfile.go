@@ -37,7 +37,7 @@ func (m *Manager) KeepHistory(ctx context.Context) {
 		case <-ctx.Done():
 			ended = true
 		}
-		if s := m.current.Load(); s != nil && s.scheduler != nil {
+		if s := m.scheduling(); s != nil {
 			w.writeChanges(s.scheduler)
 		}
 	}

@@ -187,8 +187,15 @@ func (m *Manager) stopping() bool {
 
 // Account returns the record of deliveries, or nil if nothing is scheduled.
 func (m *Manager) Account() *Account {
-	if s := m.current.Load(); s != nil && s.scheduler != nil {
+	if s := m.scheduling(); s != nil {
 		return s.account
+	}
+	return nil
+}
+
+func (m *Manager) scheduling() *schedule {
+	if s := m.current.Load(); s != nil && s.scheduler != nil {
+		return s
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ func (m *Manager) Start(ctx context.Context) {
 	m.registry.awaitTable(ctx)
 	m.started.Store(true)
 	m.work.Go(func() { m.election.run(m.run) })
-	if s := m.current.Load(); s != nil && s.scheduler != nil {
+	if s := m.scheduling(); s != nil {
 		m.runSchedule(s)
 	}
 	if m.registry.undecided.Load() {
@@ -109,8 +109,8 @@ func (m *Manager) withChangeLock(ctx context.Context, do func(ctx context.Contex
 }
 
 func (m *Manager) refresh(ctx context.Context) error {
-	switch s := m.current.Load(); {
-	case s != nil && s.scheduler != nil:
+	switch {
+	case m.scheduling() != nil:
 		return m.reload()
 	case m.file.path() != "":
 		return m.startTasks(ctx)
