@@ -38,6 +38,7 @@ func completeSubcommands(c *base.CLI, cmd *cobra.Command) {
 
 // completeFlags keeps the command's own completions.
 func completeFlags(c *base.CLI, cmd *cobra.Command) {
+	base.CompleteFlags(cmd)
 	if f := cmd.Flags().Lookup("queue"); f != nil && !base.IsSetting(f) {
 		_ = cmd.RegisterFlagCompletionFunc("queue", completes(c, completeQueues, true))
 	}

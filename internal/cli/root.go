@@ -102,7 +102,10 @@ signal.`,
 
 	addMan(c, root)
 	wrapArguments(root)
-	completeSubcommands(c, root)
+	if len(c.Args) > 0 && strings.HasPrefix(c.Args[0], cobra.ShellCompRequestCmd) {
+		base.CompleteFlags(root)
+		completeSubcommands(c, root)
+	}
 	root.InitDefaultCompletionCmd()
 	plainBash(root)
 	return root

@@ -4,14 +4,34 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"tendril/internal/config"
 )
 
-// Complete registers words as completions of a flag's value.
+// completionWords is the annotation of a flag that has a fixed set of values.
+const completionWords = "tendril_words"
+
+// Complete offers words as values of a flag.
 func Complete(cmd *cobra.Command, flag string, words ...string) {
-	// Registering fails only if the flag is unknown or already has completions.
-	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.Flags().SetAnnotation(flag, completionWords, words) // fails only if the flag is unknown
+}
+
+// CompleteFlags registers the completions of [Complete] and of the options. Call it only for a command line that asks for
+// completions: cobra keeps registered flags, and with them the command, until the process ends.
+func CompleteFlags(cmd *cobra.Command) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if words, fixed := f.Annotations[completionWords]; fixed {
+			_ = cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+		}
+	})
+	for _, o := range OptionTable() {
+		for _, name := range append([]string{o.Name}, o.Aliases...) {
+			if f := cmd.Flags().Lookup(name); f != nil && IsSetting(f) {
+				completeOption(cmd, name, &o)
+			}
+		}
+	}
 }
 
 // Described returns a completion with a description.
@@ -19,7 +39,7 @@ func Described(word, description string) string {
 	return word + "\t" + strings.NewReplacer("\t", " ", "\n", " ").Replace(Plain(description))
 }
 
-func completeOption(cmd *cobra.Command, o *config.Option) {
+func completeOption(cmd *cobra.Command, flag string, o *config.Option) {
 	directive := cobra.ShellCompDirectiveNoFileComp
 	switch {
 	case strings.HasPrefix(o.Allowed(), "a folder path"):
@@ -27,7 +47,7 @@ func completeOption(cmd *cobra.Command, o *config.Option) {
 	case strings.HasPrefix(o.Allowed(), "a file path"):
 		directive = cobra.ShellCompDirectiveDefault
 	}
-	_ = cmd.RegisterFlagCompletionFunc(o.Name, cobra.FixedCompletions(valuesOf(o), directive))
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(valuesOf(o), directive))
 }
 
 // CompleteOptions offers the names of all options.

@@ -54,7 +54,6 @@ func AddSettingsOf(cmd *cobra.Command, include func(config.Option) bool) {
 		for _, alias := range o.Aliases {
 			addSetting(cmd.Flags(), o, alias, true)
 		}
-		completeOption(cmd, &o)
 		added++
 	}
 	if added > FewSettings {
