@@ -181,7 +181,7 @@ func (s *replicaSet) adopt(ctx context.Context, v version) error {
 	return nil
 }
 
-// After an error, the previous helpers run again.
+// After an error, it starts the previous helpers again.
 func (s *replicaSet) replaceHelpers(ctx context.Context, v version, replicas []*replica) (processes, error) {
 	old := s.now.Load()
 	s.stopOne(old.helpers)

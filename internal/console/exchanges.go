@@ -54,6 +54,7 @@ func (ds *Deliveries) AddExchange(one api.Exchange) {
 	x.bytes += sizeOf(&one)
 	for len(x.kept) > keptExchanges || x.bytes > keptBytes {
 		x.bytes -= sizeOf(&x.kept[0])
+		x.kept[0] = api.Exchange{} // releases the bodies
 		x.kept = x.kept[1:]
 	}
 }

@@ -234,7 +234,7 @@ func TestLongBodiesAreCutAndNotStreamed(t *testing.T) {
 	}
 }
 
-func TestLinesHaveTheColoursOfTheirOutput(t *testing.T) {
+func TestLinesHaveTheColorsOfTheirOutput(t *testing.T) {
 	for line, want := range map[string]string{
 		`plain <b>`:                          "plain &lt;b&gt;",
 		`\x1b[31mfailed\x1b[0m: no`:          `<span class="ansi red">failed</span>: no`,
@@ -242,6 +242,8 @@ func TestLinesHaveTheColoursOfTheirOutput(t *testing.T) {
 		`\x1b[38;5;196mother\x1b[0m`:         "other",
 		`\x1b[31mred\x1b[1;38;5;34mother`:    `<span class="ansi red">red</span>other`,
 		`\x1b[48;5;31mbackground\x1b[0m`:     "background",
+		`\x1b[48;5;236;32mboth`:              `<span class="ansi green">both</span>`,
+		`\x1b[38;2;31;31;31;1;32mboth`:       `<span class="ansi green">both</span>`,
 		`\x1b[33mheld\x1b[1m on\x1b[m off`:   `<span class="ansi yellow">held</span><span class="ansi yellow"> on</span> off`,
 		`\x1b]0;title\a\x1b[37mwhite\x1b[0m`: "white",
 	} {

@@ -205,19 +205,26 @@ func withClass(class, text string) string {
 	return `<span class="ansi ` + class + `">` + text + `</span>`
 }
 
+// colorAfter ignores backgrounds, and treats extended colors as none.
 func colorAfter(class, codes string) string {
-	for code := range strings.SplitSeq(codes, ";") {
-		n, _ := strconv.Atoi(code)
+	const foreground, background = 38, 48 // followed by 5 and a number, or by 2 and three numbers
+	for list := strings.Split(codes, ";"); len(list) > 0; {
+		n, _ := strconv.Atoi(list[0])
+		parameters := 0
+		if n == foreground || n == background {
+			parameters = 4
+			if len(list) > 1 && list[1] == "5" {
+				parameters = 2
+			}
+		}
+
 		switch {
-		case n == 0 || n == 39:
+		case n == 0 || n == 39 || n == foreground:
 			class = ""
-		case n == 38: // followed by one of 256 or more colors
-			return ""
-		case n == 48: // followed by a background color
-			return class
 		case n >= 30 && n <= 37, n >= 90 && n <= 97:
 			class = colorClasses[n%10]
 		}
+		list = list[min(1+parameters, len(list)):]
 	}
 	return class
 }

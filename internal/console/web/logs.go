@@ -29,6 +29,7 @@ func (v *visit) loadLogs() (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	processes = slices.DeleteFunc(processes, func(name string) bool { return name == eventlog.Own })
 	names := append([]string{eventlog.Own}, processes...)
 	if page.Process != "" && !slices.Contains(names, page.Process) {
 		names = append(names, page.Process)
