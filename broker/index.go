@@ -330,7 +330,7 @@ func (w *window) recordEarly(key int64) {
 	w.early[key] = true
 }
 
-// capacityAhead allows limits.standard fresh messages of quiet tenants, and twice as many with those of noisy ones.
+// capacityAhead allows limits.standard fresh messages of quiet tenants, and twice as many with messages of noisy ones.
 func (x *index) capacityAhead(s *standardOrder) int {
 	l := &x.broker.memory.limits
 	left := l.total - int(x.broker.memory.fresh.Load())

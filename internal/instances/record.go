@@ -124,7 +124,9 @@ func clipText(s string, most int) string {
 // sameStatus ignores Load, and Causes, whose texts contain changing numbers.
 func (r Record) sameStatus(other Record) bool {
 	status := func(r Record) string {
-		r.Causes, r.Environment, r.Load = nil, nil, Load{}
+		r.Causes = nil
+		r.Environment = nil
+		r.Load = Load{}
 		text, _ := json.Marshal(r)
 		return string(text)
 	}

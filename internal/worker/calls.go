@@ -36,7 +36,7 @@ func (w *Worker) flush(now time.Time) {
 	}
 }
 
-// selectSendable gives up late retries, drops unwanted deletes, and separates those of expired messages. While deletes
+// selectSendable gives up late retries, drops unwanted deletes and separates deletes of expired messages. While deletes
 // are refused, it selects all, because only an accepted delete reopens the gate.
 func (d *deleter) selectSendable(batch []pending, now time.Time) (done, expired []pending) {
 	selectAll := d.gate.has(DeleteRefused) && d.core.phase == running

@@ -259,7 +259,7 @@ func printDead(c *base.CLI, dead deadLetterQueues, messages []api.Message, which
 	return nil
 }
 
-// failedTimes prefers the times that tendril recorded in a copy to those of the message.
+// failedTimes prefers the times that tendril recorded in a copy to the message's own.
 func failedTimes(m *api.Message) (sent, died time.Time) {
 	if f := recordedFailure(m); f != nil {
 		return f.SentAt, f.FailedAt

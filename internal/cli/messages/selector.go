@@ -252,7 +252,7 @@ func (p *selector) batchSize() int {
 	return largeBatch
 }
 
-// oldest applies the limit to messages of several sources, each of which may have the oldest.
+// oldest applies the limit to messages of several sources. Any source may have the oldest.
 func (p *selector) oldest(messages []api.Message) []api.Message {
 	return messages[:min(len(messages), p.limit)]
 }

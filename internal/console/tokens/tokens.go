@@ -241,7 +241,9 @@ func (f *File) Find(secret string) (Token, bool) {
 func (f *File) reread() {
 	info, err := os.Lstat(filepath.Join(f.Dir, Filename))
 	if err != nil {
-		f.info, f.err, f.tokens = nil, nil, nil
+		f.info = nil
+		f.err = nil
+		f.tokens = nil
 		return
 	}
 	if f.err == nil && datadir.IsUnchanged(f.info, info) {
@@ -252,7 +254,9 @@ func (f *File) reread() {
 	if err != nil && (f.err == nil || f.err.Error() != err.Error()) {
 		f.Log.Error("tokens not accepted", "err", err)
 	}
-	f.info, f.err, f.tokens = info, err, tokens
+	f.info = info
+	f.err = err
+	f.tokens = tokens
 
 	f.used = readUsed(f.Dir)
 	maps.DeleteFunc(f.used, func(name string, _ time.Time) bool {

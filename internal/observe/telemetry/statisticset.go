@@ -50,7 +50,8 @@ func (t *tally) endInterval(at time.Time, whole bool) []aws.Datum {
 	t.mu.Unlock()
 
 	named := func(name, unit string, d aws.Datum) aws.Datum {
-		d.Name, d.Unit, d.At = name, unit, at
+		d.Name, d.Unit = name, unit
+		d.At = at
 		d.Dimension, d.DimensionValue = "Queue", t.queue
 		return d
 	}
