@@ -36,11 +36,16 @@ func refusal(a assignment, err error) Problem {
 		text = hidden
 	}
 
+	hint := "write " + a.line(advice) + a.option.value.alternative
+	if a.origin.Layer == FromRegistry {
+		hint += ", with 'tendril config set' on a running instance, or on one of the previous version if none starts"
+	}
+
 	return Problem{
 		Where:  a.origin.Where,
 		Option: a.option.Name,
 		Text:   fmt.Sprintf("%s%s %v; allowed: %s", a.shownName(), text, err, a.allowedInUnit()),
-		Hint:   "write " + a.line(advice) + a.option.value.alternative,
+		Hint:   hint,
 	}
 }
 

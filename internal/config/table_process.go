@@ -8,7 +8,7 @@ import (
 
 func appOptions(s *Settings) []Option {
 	return []Option{{
-		Name: "port", essential: true, Default: defaultPort, OtherVariables: []string{"PORT"}, properties: []string{"PORT"},
+		Name: "port", essential: true, Default: defaultAppPort, OtherVariables: []string{"PORT"}, properties: []string{"PORT"},
 		Help:   "Port given to the app as PORT, on which it must listen.",
 		Detail: "If the default is in use, the next free port is used.",
 		value:  appPort(&s.Port),

@@ -86,7 +86,7 @@ func inRange[T cmp.Ordered](low, high T, parse func(string) (T, error)) func(str
 
 func nearestIn[T cmp.Ordered](low, high T, parse func(string) (T, error), format func(T) string) func(string) string {
 	return func(text string) string {
-		n, err := parse(text)
+		n, err := parse(strings.TrimPrefix(text, "+"))
 		if err != nil && !errors.Is(err, errRange) {
 			return ""
 		}
@@ -102,12 +102,12 @@ func integer(field *int, low, high int) value {
 	return bounded(field, kindInteger, low, high, parseInteger, strconv.Itoa)
 }
 
-const defaultPort = "5000"
+const defaultAppPort = "5000"
 
 func appPort(field *int) value {
 	v := integer(field, 1, 65535)
-	v.nearest = func(string) string { return defaultPort }
-	v.alternative = ", or remove it to use the first free port from " + defaultPort
+	v.nearest = func(string) string { return defaultAppPort }
+	v.alternative = ", or remove it to use the first free port from " + defaultAppPort
 	return v
 }
 

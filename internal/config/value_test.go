@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -43,6 +44,10 @@ func TestNumbersHaveNoPlusSign(t *testing.T) {
 		for _, value := range values {
 			if _, err := Load(Sources{Environ: home(), Flags: map[string]string{option: value}}); err == nil {
 				t.Errorf("--%s=%s is accepted", option, value)
+			}
+			plain := strings.Replace(value, "+", "", 1)
+			if _, err := Load(Sources{Environ: home(), Flags: map[string]string{option: plain}}); err != nil {
+				t.Errorf("--%s=%s: %v", option, plain, err)
 			}
 		}
 	}

@@ -100,9 +100,12 @@ func (c *changes) configQueues(f *settingsFile, explained []config.Explanation) 
 	all := []api.ConfigQueue{}
 	for i := range explained {
 		list := &explained[i] // the option queues; the others have none
+		if len(list.Queues) == 0 {
+			continue
+		}
+		lockOfList := cmp.Or(f.uneditable(), f.lock(&list.Option, list.From))
 		for _, q := range list.Queues {
-			lock := cmp.Or(f.uneditable(), f.lock(&list.Option, list.From), f.uneditable("max of "+q.Name))
-			all = append(all, c.configQueue(f, &q, lock))
+			all = append(all, c.configQueue(f, &q, cmp.Or(lockOfList, f.uneditable("max of "+q.Name))))
 		}
 	}
 	return all

@@ -9,8 +9,9 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// chooseTarget runs after the workers have started, because AWS may not respond. Sizes in a bundle apply to a group; for a standalone instance, they are the number of app processes. A group with
-// another scaler is not scaled, because the two would undo each other's changes.
+// chooseTarget runs after the workers have started, so that deliveries do not wait for AWS. Sizes in a bundle apply to a
+// group; for a standalone instance, they are the number of app processes. A group with another scaler is not scaled,
+// because the two would undo each other's changes.
 func (s *sizing) chooseTarget(ctx context.Context) error {
 	set := s.settings.now()
 	s.target = set.ScaleTarget

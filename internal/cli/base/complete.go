@@ -14,17 +14,21 @@ const completionWords = "tendril_words"
 
 // Complete offers words as values of a flag.
 func Complete(cmd *cobra.Command, flag string, words ...string) {
-	_ = cmd.Flags().SetAnnotation(flag, completionWords, words) // fails only if the flag is unknown
+	f := cmd.Flag(flag)
+	f.Annotations = map[string][]string{completionWords: words}
 }
 
 // CompleteFlags registers the completions of [Complete] and of the options. Call it only for a command line that asks for
 // completions: cobra keeps registered flags, and with them the command, until the process ends.
 func CompleteFlags(cmd *cobra.Command) {
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+	complete := func(f *pflag.Flag) {
 		if words, fixed := f.Annotations[completionWords]; fixed {
 			_ = cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 		}
-	})
+	}
+	cmd.Flags().VisitAll(complete)
+	cmd.PersistentFlags().VisitAll(complete)
+
 	for _, o := range OptionTable() {
 		for _, name := range append([]string{o.Name}, o.Aliases...) {
 			if f := cmd.Flags().Lookup(name); f != nil && IsSetting(f) {

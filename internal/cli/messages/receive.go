@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,7 +23,7 @@ type receiveFlags struct {
 	format     *base.Format
 }
 
-const queueVisibility time.Duration = -1
+const queueVisibility time.Duration = math.MinInt64
 
 // NewReceive returns the command 'tendril receive'.
 func NewReceive(c *base.CLI) *cobra.Command {
