@@ -71,7 +71,7 @@ type DescribedProcess struct {
 
 // Resource is an AWS resource of the environment.
 type Resource struct {
-	// Kind is for example "queue" or "registry table".
+	// Kind is the type of resource, such as "queue" or "registry table".
 	Kind   string `json:"kind"`
 	Name   string `json:"name"`
 	ARN    string `json:"arn,omitempty"`

@@ -21,7 +21,7 @@ import (
 // IAM identifies the caller and simulates its permissions. It bypasses the SDK's clients to save dependencies.
 type IAM struct {
 	credentials sdk.CredentialsProvider
-	sts, iam    signedEndpoint // with the same exchanger
+	sts, iam    signedEndpoint // share an exchanger, so Close closes only one
 	region      string
 	configured  bool
 }

@@ -6,8 +6,8 @@ import (
 	"tendril/api"
 )
 
-// VersionOptions manage the app's versions. If no app runs, all fields and [Options].Deploy are nil and their routes
-// return 409.
+// VersionOptions manage the app's versions. If tendril has no app to run, all fields and [Options].Deploy are nil, and
+// their routes return 409.
 type VersionOptions struct {
 	// Versions lists the versions. With latest, it reads the registry first, as Rollback does.
 	Versions func(ctx context.Context, latest bool) ([]api.AppVersion, error)

@@ -110,7 +110,8 @@ func (b httpBody) read(into any) error {
 	}
 
 	if err := decodeOne(&body, into); err != nil {
-		return api.BadRequest("invalid request: "+err.Error(), "send one JSON object with known fields")
+		return api.BadRequest("invalid request: "+err.Error(),
+			"send one JSON object; GET /api/v1/openapi.json describes its fields")
 	}
 	return nil
 }

@@ -204,7 +204,7 @@ type Limiter interface {
 	Acquire(now time.Time, n int) (permit uint64, wait time.Duration, reason string)
 	// Release is called once per permit, with the delivery's results.
 	Release(permit uint64, now time.Time, results ...queue.Result)
-	// Room estimates how many messages can start within d. If n is 0, the worker stops receiving for the given
-	// reason, a word as in Acquire.
+	// Room estimates how many messages can start within d. If n is 0, the worker stops receiving; reason is as for
+	// Acquire.
 	Room(now time.Time, d time.Duration) (n int, reason string)
 }

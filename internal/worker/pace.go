@@ -8,7 +8,7 @@ import (
 	"tendril/queue"
 )
 
-// pace holds moving averages; 0 means unknown.
+// pace measures the speed of deliveries and calls. Its durations, body and batch are moving averages; 0 means unknown.
 type pace struct {
 	service   time.Duration // of a delivery
 	completed int           // deliveries with a response

@@ -156,7 +156,7 @@ func Explained(err error) error {
 func messageHint(code, message string) string {
 	switch {
 	case strings.Contains(message, "must contain the parameter MessageBody"):
-		return "a message body has at least one character: tendril send '{\"order\": 42}'"
+		return "send a non-empty body, such as: tendril send '{\"order\": 42}'"
 	case code == queue.CodeInvalidParameterValue && strings.Contains(message, "Message must be shorter than"):
 		return "store the data elsewhere and send a reference; 'tendril queues show' shows the queue's " +
 			"MaximumMessageSize"

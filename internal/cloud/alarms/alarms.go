@@ -271,7 +271,7 @@ func dimension(name, value string) []Dimension {
 	return []Dimension{{Name: name, Value: value}}
 }
 
-// addKind adds an alarm of a queue, or of the environment if q is nil.
+// addKind adds an alarm for a queue, or for the environment if q is nil, unless the file turns it off.
 func (d *describer) addKind(kind string, q *Queue, a Alarm) {
 	name, c := d.change(kind, q)
 	if !c.Off {

@@ -91,7 +91,7 @@ type body struct {
 	cut      bool
 }
 
-// Read reserves all memory at once: two bodies that each held half of it would block each other.
+// Read reserves all memory for a large body at once: two bodies that each held half of what they need could deadlock.
 func (b *body) Read(p []byte) (int, error) {
 	switch {
 	case b.claimed > 0:

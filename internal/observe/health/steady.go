@@ -171,8 +171,8 @@ func (s smoother) endOf(id causeID, now time.Time) time.Time {
 	return now
 }
 
-// agreed returns the highest rank that at least minAgreeing checks reach. If there are fewer checks, it returns the
-// lowest rank of a single one or of two that are a third of checkPeriod apart, and otherwise 0. ranks are ascending.
+// agreed returns the highest rank that at least minAgreeing checks reached. With fewer checks, it returns the lowest
+// rank, but 0 for two checks less than checkPeriod/3 apart. ranks must be in ascending order.
 func (s smoother) agreed(ranks []int) int {
 	n := len(ranks)
 	switch first, last := s.checks[0].at, s.checks[n-1].at; {
