@@ -218,10 +218,20 @@ func (s *soak) produce(ctx context.Context, rate int) {
 	}
 }
 
+func (s *soak) run(args ...string) {
+	s.t.Helper()
+	if out, err := program(s.t, append(args, "--data-dir", s.data)...).CombinedOutput(); err != nil {
+		s.t.Fatalf("%v: %v\n%s", args, err, out)
+	}
+}
+
+// warmUp uses all connections, some of whose goroutines remain.
 func (s *soak) warmUp() {
 	s.t.Helper()
 	c := client(s.started.Endpoint)
+	s.run("queues", "pause", "jobs")
 	preload(s.t, c, s.started.QueueURL, 500, func(int) string { return "20ms" })
+	s.run("queues", "resume", "jobs")
 	s.sent.Add(500)
 	awaitQuiet(s.t, s.started)
 	time.Sleep(2 * time.Second) // idle connections close
@@ -289,14 +299,14 @@ func (s *soak) follow(ctx context.Context, each time.Duration) {
 
 func (s *soak) awaitBaseline(before usage) (after usage) {
 	const spare = 5
-	for range 60 {
+	for range 240 {
 		after = s.measure()
 		if after[1] <= before[1]+spare && after[2] <= before[2]+spare {
 			return after
 		}
 		time.Sleep(500 * time.Millisecond)
 	}
-	s.t.Errorf("half a minute after the load: %v; before it: %v", after, before)
+	s.t.Errorf("two minutes after the load: %v; before it: %v", after, before)
 	return after
 }
 
