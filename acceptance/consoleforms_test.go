@@ -1,6 +1,7 @@
 package acceptance
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -83,4 +84,20 @@ func TestSigningOutHidesActions(t *testing.T) {
 	b.await("no actions", "document.querySelectorAll('form[method=post]').length === 0")
 	b.click("a[href='/login']")
 	b.awaitText("tendril open")
+}
+
+func TestPopupsFitNarrowScreens(t *testing.T) {
+	t.Parallel()
+	b := startConsole(t).signIn(t)
+	b.look("light", 390)
+	for path, count := range map[string]int{"/": 1, "/queues/mail": 4, "/dead?queue=jobs-dead": 2, "/app": 3} {
+		b.open(path)
+		b.await("popups of "+path, fmt.Sprintf("document.querySelectorAll('details.popup').length >= %d", count))
+		b.await("popups within the screen of "+path, `[...document.querySelectorAll('details.popup')].every((popup) => {
+			popup.open = true;
+			const box = popup.querySelector('form, div').getBoundingClientRect();
+			popup.open = false;
+			return box.left >= 0 && box.right <= innerWidth && box.width > 200;
+		})`)
+	}
 }
