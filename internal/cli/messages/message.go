@@ -3,6 +3,7 @@ package messages
 import (
 	"context"
 	"net/http"
+	"regexp"
 	"strings"
 	"time"
 
@@ -16,12 +17,36 @@ import (
 
 // NewMessage returns the command 'tendril message'.
 func NewMessage(c *base.CLI) *cobra.Command {
-	return base.Family("message", "Show, retry, delay or delete one message",
-		`These commands act on one message of an embedded queue. 'show' also accepts the start of the ID, at
-least 4 characters. Without --queue, all queues are searched. On Amazon SQS, where a message can be
-read only by receiving it, 'show' says what the worker did with it.`,
-		newMessageShow(c), newMessageRetry(c), newMessageDelay(c), newMessageDelete(c))
+	show := &cobra.Command{Use: "show ID", Short: "Show a message in full", Args: cobra.ExactArgs(1),
+		Example: "  tendril message show 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11 -o json | jq -r .body"}
+	family := base.Family("message", "Show, retry, delay or delete one message",
+		`These commands act on one message of an embedded queue. 'tendril message ID' is short for 'tendril
+message show ID', which also accepts the start of the ID, at least 4 characters. Without --queue, all
+queues are searched. On Amazon SQS, where a message can be read only by receiving it, 'show' says what
+the worker did with it.`,
+		showsMessage(c, show), newMessageRetry(c), newMessageDelay(c), newMessageDelete(c))
+	family.Example = "  tendril message 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11"
+
+	help := family.RunE
+	showsMessage(c, family)
+	run := family.RunE
+	family.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 && idStart.MatchString(args[0]) {
+			return nil
+		}
+		return cobra.NoArgs(cmd, args)
+	}
+	family.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return help(cmd, args)
+		}
+		return run(cmd, args)
+	}
+	return family
 }
+
+// idStart matches message IDs and their starts, but no misspelled subcommand.
+var idStart = regexp.MustCompile("^[0-9a-fA-F-]{4,}$")
 
 // onMessage adds a change of one message to cmd. would is a format string for the message's ID and queue; check may be
 // nil.
@@ -81,9 +106,7 @@ func findInQueue(ctx context.Context, p *target.Queue, id string) (api.Message, 
 	return m, err
 }
 
-func newMessageShow(c *base.CLI) *cobra.Command {
-	cmd := &cobra.Command{Use: "show ID", Short: "Show a message in full", Args: cobra.ExactArgs(1),
-		Example: "  tendril message show 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11 -o json | jq -r .body"}
+func showsMessage(c *base.CLI, cmd *cobra.Command) *cobra.Command {
 	w := target.AddQueue(c, cmd, target.AllQueues)
 	base.Prints(c, cmd, func(ctx context.Context, args []string) (*api.Message, error) {
 		_, m, err := findMessage(ctx, w, args[0])
