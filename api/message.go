@@ -84,10 +84,7 @@ type Attempt struct {
 // Summary returns the reason and the answer's first line.
 func (a *Attempt) Summary() string {
 	line, _, _ := strings.Cut(strings.TrimSpace(a.Answer), "\n")
-	if a.Reason == "" || line == "" {
-		return a.Reason + line
-	}
-	return a.Reason + ": " + line
+	return strings.TrimSpace(a.Reason + " " + line)
 }
 
 // ReasonGroup groups a queue's messages by the reason of their last failure.

@@ -249,7 +249,7 @@ func TestScheduledMessagesShowWhenTheyBecomeVisible(t *testing.T) {
 func TestListsHaveTheWordsOfTheCommands(t *testing.T) {
 	s := newSite(t)
 	s.dead("a", "no customer", "one")
-	wantText(t, s.get("/dead?queue=jobs-dead"), "HTTP 422: no customer")
+	wantText(t, s.get("/dead?queue=jobs-dead"), "HTTP 422 no customer")
 	wantText(t, s.get("/queues/jobs-dead"), ">dead</span>")
 	s.runs = []api.TaskRun{{Task: "cleanup", ScheduledAt: time.Now(), Manual: true, Resent: true}}
 	wantText(t, s.get("/tasks/cleanup"), "not delivered here yet", "run by hand", "possibly sent twice")

@@ -142,7 +142,7 @@ func TestSuccessCodes(t *testing.T) {
 		outcome queue.Outcome
 		reason  string
 	}{{200, queue.Failed, "HTTP 200 (not among the success codes)"}, {204, queue.Done, ""}, {500, queue.Done, ""},
-		{404, queue.Failed, "HTTP 404 for POST / (http_path?)"}} {
+		{404, queue.Failed, "HTTP 404 for POST / (check http_path)"}} {
 		m := message()
 		m.Body = strconv.Itoa(test.code)
 		want(t, deliver(h, m), test.outcome, test.code, test.reason)

@@ -192,7 +192,7 @@ func (r *reasons) statusReason(head *http.Response, run *scheduledRun) string {
 	case code == http.StatusMethodNotAllowed && run != nil:
 		return status + " (the task's path does not accept POST)"
 	case code == http.StatusNotFound, code == http.StatusMethodNotAllowed:
-		return status + " for POST " + r.path + " (http_path?)"
+		return status + " for POST " + r.path + " (check http_path)"
 	case code == http.StatusRequestEntityTooLarge:
 		return status + " (the message is too long for the app)"
 	case code == http.StatusRequestHeaderFieldsTooLarge:
