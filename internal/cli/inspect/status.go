@@ -174,9 +174,10 @@ func appTable(app []api.Process) [][]string {
 }
 
 func problemTable(problems []api.Problem) [][]string {
-	rows := [][]string{{"FAILED", "QUEUE", "LAST", "REASON", "LAST MESSAGE"}}
+	rows := [][]string{{"FAILED", "QUEUE", "FIRST", "LAST", "REASON", "LAST MESSAGE"}}
 	for _, p := range problems {
-		rows = append(rows, []string{fmt.Sprint(p.Count), p.Queue, base.Since(p.Last) + " ago", base.Plain(p.Reason), p.LastMessageID})
+		rows = append(rows, []string{fmt.Sprint(p.Count), p.Queue, base.Since(p.First) + " ago", base.Since(p.Last) + " ago",
+			base.Plain(p.Reason), p.LastMessageID})
 	}
 	return rows
 }

@@ -348,9 +348,10 @@ func (f *topFrame) tasks(tasks []api.Task) [][]string {
 }
 
 func (f *topFrame) problems() [][]string {
-	rows := [][]string{{"QUEUE", "FAILED", "LAST", "REASON"}}
+	rows := [][]string{{"QUEUE", "FAILED", "FIRST", "LAST", "REASON"}}
 	for _, p := range f.status.Problems[:min(len(f.status.Problems), 10)] {
-		rows = append(rows, []string{p.Queue, fmt.Sprint(p.Count), base.Age(f.now.Sub(p.Last)), p.Reason})
+		rows = append(rows, []string{p.Queue, fmt.Sprint(p.Count), base.Age(f.now.Sub(p.First)), base.Age(f.now.Sub(p.Last)),
+			p.Reason})
 	}
 	return rows
 }
@@ -362,7 +363,7 @@ const (
 	maxFirstColumn = 40
 )
 
-// tableLines cuts the first column if necessary; the last may exceed width.
+// tableLines cuts the first column if necessary. A last cell that does not fit gets its own line.
 func tableLines(rows [][]string, width int) []base.Cells {
 	widths := base.ColumnWidths(rows)
 	last := len(widths) - 1
@@ -372,16 +373,25 @@ func tableLines(rows [][]string, width int) []base.Cells {
 	}
 	widths[0] = max(min(widths[0], room, maxFirstColumn), minFirstColumn)
 
-	lines := make([]base.Cells, len(rows))
-	for column := range widths {
-		figures := hasFigures(rows, column)
-		for i, row := range rows {
-			text := base.Plain(row[column])
-			if column < last {
-				text = pad(text, widths[column], figures) + strings.Repeat(" ", topGap)
-			}
-			lines[i] = append(lines[i], base.CellStyle(rows, i, column).Text(text))
+	room = width
+	for _, w := range widths[:last] {
+		room -= w + topGap
+	}
+
+	var lines []base.Cells
+	for i, row := range rows {
+		var line base.Cells
+		for column, w := range widths[:last] {
+			text := pad(base.Plain(row[column]), w, hasFigures(rows, column)) + strings.Repeat(" ", topGap)
+			line = append(line, base.CellStyle(rows, i, column).Text(text))
 		}
+
+		text, style := base.Plain(row[last]), base.CellStyle(rows, i, last)
+		if i == 0 || text == "" || uniseg.StringWidth(text) <= room {
+			lines = append(lines, append(line, style.Text(text)))
+			continue
+		}
+		lines = append(lines, line, base.Cells{style.Text("    " + text)})
 	}
 	return lines
 }

@@ -51,7 +51,7 @@ func topFrames() map[string]*topFrame {
 			{Name: "cleanup", Words: "every day at 03:00", Next: []time.Time{now.Add(13 * time.Hour)}},
 			{Name: "idle", Paused: true, Next: []time.Time{now.Add(time.Second)}}}},
 		Problems: []api.Problem{{Queue: "jobs", Reason: "HTTP 422 missing customer_id", Count: 11,
-			Last: now.Add(-4 * time.Second)}},
+			First: now.Add(-3 * time.Minute), Last: now.Add(-4 * time.Second)}},
 	}, curves: series.Curves{Series: series.Environment{
 		Traffic: series.Traffic{In: points(1, 4, 9, 120.4, 130), Out: points(0, 2, 8, 9.8, 1)},
 		P95MS:   points(90, 110, 120, 1250, 9), OldestSeconds: points(1, 2, 3, 75, 76)},
@@ -129,7 +129,7 @@ func TestTopScrollsWithinTheFrame(t *testing.T) {
 		w.frame.lines(80, 12)
 	}
 	bottom := strings.Join(w.frame.lines(80, 12), "\n")
-	if !strings.Contains(bottom, "11    4s  HTTP 422") || strings.Contains(bottom, "more ↓") {
+	if !strings.Contains(bottom, "11     3m    4s  HTTP 422") || strings.Contains(bottom, "more ↓") {
 		t.Errorf("the end of the frame is\n%s", bottom)
 	}
 	for _, key := range []string{base.KeyUp, base.KeyPageUp, base.KeyHome, base.KeyUp} {

@@ -137,11 +137,14 @@ func addProblem(all []api.Problem, p api.Problem) []api.Problem {
 	if i < 0 {
 		return append(all, p)
 	}
-	count := all[i].Count + p.Count
+	count, first := all[i].Count+p.Count, all[i].First
+	if p.First.Before(first) {
+		first = p.First
+	}
 	if p.Last.After(all[i].Last) {
 		all[i] = p
 	}
-	all[i].Count = count
+	all[i].Count, all[i].First = count, first
 	return all
 }
 
