@@ -87,7 +87,7 @@ func TestDeploymentsAreListedAndRolledBack(t *testing.T) {
 	s.history.Events.Add(string(event.Deploy), "new version is serving", map[string]string{"version": "4"})
 	s.history.Events.Add(string(event.Pause), "queue paused", nil)
 	page := s.get("/deployments")
-	wantText(t, page, "Version 4", "in place", "token ci", "&lt;script&gt;", "1 again", "new version is serving",
+	wantText(t, page, "Version 4", "in place", "token ci", "&lt;script&gt;", "1 again", "version 4 is serving",
 		`<input type="hidden" name="version" value="2">`)
 	if strings.Count(page, `action="/deployments/rollback"`) != 1 || strings.Contains(page, "queue paused") {
 		t.Errorf("only version 2 can be rolled back to, and only deployments are told:\n%s", page)

@@ -18,12 +18,12 @@ func TestEventsAreFilteredByTheAddress(t *testing.T) {
 	s.history.Events.Add(string(event.Pause), "queue paused", map[string]string{"queue": "jobs", "reason": hostile})
 	s.history.Events.Add(string(event.Deploy), "deployment started", map[string]string{"version": "7"})
 	all := s.get("/events")
-	wantText(t, all, "queue jobs paused", "deployment started", "&lt;script&gt;", `aria-current="page"`)
-	newestFirst := strings.Index(all, "deployment started") < strings.Index(all, "queue jobs paused")
+	wantText(t, all, "queue jobs paused", "deployment of version 7 started", "&lt;script&gt;", `aria-current="page"`)
+	newestFirst := strings.Index(all, "deployment of version 7 started") < strings.Index(all, "queue jobs paused")
 	if strings.Contains(all, "<script>alert") || !newestFirst {
 		t.Errorf("the newest is not first, or a field is markup:\n%s", all)
 	}
-	for path, missing := range map[string]string{"/events?kind=pause": "deployment started",
+	for path, missing := range map[string]string{"/events?kind=pause": "deployment of version 7 started",
 		"/events?match=version": "", "/events?kind=deploy&match=7": "queue jobs paused"} {
 		page := s.get(path)
 		if missing != "" && strings.Contains(page, missing) {

@@ -59,6 +59,11 @@ func (f fields) changeText(text string) string {
 	if noun, verb, _ := strings.Cut(text, " "); f[noun] != "" {
 		text = noun + " " + f.take(noun) + " " + verb
 	}
+	for generic, named := range map[string]string{"deployment ": "deployment of version ", "new version ": "version "} {
+		if verb, found := strings.CutPrefix(text, generic); found && f["version"] != "" {
+			text = named + f.take("version") + " " + verb
+		}
+	}
 	if was := f.take("was"); was != "" {
 		text += " from " + was + " to " + f.take("status")
 	}

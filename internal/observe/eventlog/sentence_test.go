@@ -37,6 +37,10 @@ func TestSentencesHaveASubject(t *testing.T) {
 			"messages": "2"}}, "2 messages dead-lettered from jobs"},
 		{Event{Kind: "health", Text: "health changed", Fields: map[string]string{"was": "Ok", "status": "Severe",
 			"reason": "The app is down."}}, "health changed from Ok to Severe: The app is down."},
+		{Event{Kind: "deploy", Text: "deployment started", Fields: map[string]string{"version": "5"}},
+			"deployment of version 5 started"},
+		{Event{Kind: "deploy", Text: "new version is serving", Fields: map[string]string{"version": "5"}},
+			"version 5 is serving"},
 		{Event{Kind: "start", Text: "environment started"}, "environment started"},
 	} {
 		if got, rest := c.event.Sentence(); got != c.want || len(rest) > 0 {
