@@ -24,6 +24,7 @@ import (
 
 type migrateFlags struct {
 	from, to, region string
+	queues           []string
 	all, cutDelays   bool
 	uncertain        string
 	wait             time.Duration
@@ -54,6 +55,7 @@ Stop the environment first, on every machine: nothing may receive from the queue
 	flags.StringVar(&f.from, "from", "", "Source of the messages: embedded or sqs (required).")
 	flags.StringVar(&f.to, "to", "", "Destination of the messages: sqs or embedded (required).")
 	flags.StringVar(&f.region, "region", "", "AWS region of the queues (default: from the AWS configuration).")
+	flags.StringSliceVarP(&f.queues, "queue", "q", nil, "Queues to move, like the arguments, comma-separated.")
 	flags.BoolVar(&f.all, "all", false, "Move all queues of the region to the embedded queue.")
 	base.AddDryRun(cmd)
 	flags.BoolVar(&f.cutDelays, "cut-delays", false,
@@ -66,7 +68,7 @@ Stop the environment first, on every machine: nothing may receive from the queue
 	base.Complete(cmd, "uncertain", string(migrate.Resend), string(migrate.Drop))
 	f.format = base.AddOutput(cmd)
 	cmd.RunE = base.Verb(func(ctx context.Context, args []string) error {
-		return migrateQueues(ctx, c, cmd, args, f)
+		return migrateQueues(ctx, c, cmd, slices.Concat(args, f.queues), f)
 	})
 	return cmd
 }
