@@ -15,7 +15,10 @@ const maxFailureGroup = 200 // in bytes
 // then the error message or first line of the response, with # for numbers and * for IDs.
 func FailureGroup(status int, reason, answer string) string {
 	message := withoutIDs(headline(answer))
-	text := withoutIDs(reason) + " " + message
+	if !strings.HasPrefix(reason, "no response within ") { // the time is a setting
+		reason = withoutIDs(reason)
+	}
+	text := reason + " " + message
 	if status >= 300 {
 		text = fmt.Sprintf("HTTP %d %s", status, message)
 	}

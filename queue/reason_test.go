@@ -20,7 +20,7 @@ func TestFailureGroup(t *testing.T) {
 		{404, "order 8f3a21bc-0000-4000-8000-0123456789AB not found", "", "HTTP 404 order * not found"},
 		{404, "order ord_8f3a21 of utf8 not found", "", "HTTP 404 order ord_* of utf# not found"},
 		{503, "  \n\tbusy,\x1b[31m later  on\u2028", "", "HTTP 503 busy, [#m later on"},
-		{0, "", "no response within 3m0s", "no response within #m#s"},
+		{0, "", "no response within 3m0s", "no response within 3m0s"},
 		{0, "", "", ""},
 		{500, strings.Repeat("ä", 300), "", "HTTP 500 " + strings.Repeat("ä", 95)},
 	} {
