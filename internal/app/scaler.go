@@ -50,14 +50,13 @@ func (s *Scaler) SetSize(_ context.Context, n int) error {
 	if s.run.Err() != nil {
 		return ErrStopped
 	}
-	size := s.size()
-	if wait := time.Until(s.notBefore); n > size && wait > 0 {
+	if wait := s.blockedFor(n); wait > 0 {
 		return fmt.Errorf("the last new replicas were not ready in time: scale-out is blocked for another %s",
 			wait.Round(time.Second))
 	}
 
 	isChanging := s.wanted != 0
-	if !isChanging && n == size {
+	if !isChanging && n == s.size() {
 		return nil
 	}
 	s.wanted = n
@@ -67,20 +66,29 @@ func (s *Scaler) SetSize(_ context.Context, n int) error {
 	return nil
 }
 
+// blockedFor returns 0 or less if a change to n replicas may start. s.mu must be held.
+func (s *Scaler) blockedFor(n int) time.Duration {
+	if n <= s.size() {
+		return 0
+	}
+	return time.Until(s.notBefore)
+}
+
+// scaleToWanted also applies a size that was requested while a change failed, unless scale-outs to it are blocked.
 func (s *Scaler) scaleToWanted() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for reached := 0; reached != s.wanted; {
+	for tried := 0; tried != s.wanted && s.blockedFor(s.wanted) <= 0; {
 		n := s.wanted
 		s.mu.Unlock()
 		err := s.scale(s.run, n)
 		s.mu.Lock()
 		if err != nil {
 			s.blockScaleOut(n, err)
-			break
+		} else {
+			s.pause = 0
 		}
-		s.pause = 0
-		reached = n
+		tried = n
 	}
 	s.wanted = 0
 }

@@ -16,7 +16,7 @@ type fakeReplicas struct {
 	mu      sync.Mutex
 	n       int
 	takes   time.Duration
-	err     error
+	err     error // of scale-outs
 	changes []int
 }
 
@@ -35,10 +35,11 @@ func (f *fakeReplicas) Scale(ctx context.Context, n int) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.changes = append(f.changes, n)
-	if f.err == nil {
-		f.n = n
+	if f.err != nil && n > f.n {
+		return f.err
 	}
-	return f.err
+	f.n = n
+	return nil
 }
 
 func newTestScaler(t *testing.T, f *fakeReplicas) (s *Scaler, stop context.CancelFunc, failures func() []string) {
@@ -118,6 +119,30 @@ func TestReplicasThatDoNotComeUpAreTriedLater(t *testing.T) {
 			t.Errorf("after a success the pause is %s", c.pause)
 		}
 	})
+}
+
+func TestScaleInRequestedDuringAFailedScaleOutIsApplied(t *testing.T) {
+	t.Parallel()
+	for _, next := range []struct {
+		size, reached int
+		changes       string
+	}{{1, 1, "[3 1]"}, {4, 2, "[3]"}} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &fakeReplicas{n: 2, takes: time.Second, err: errors.New("it ends at once")}
+			c, _, failures := newTestScaler(t, f)
+			for _, n := range []int{3, next.size} {
+				if err := c.SetSize(t.Context(), n); err != nil {
+					t.Fatal(err)
+				}
+				wantSize(t, c, 2, n)
+			}
+			time.Sleep(time.Minute)
+			wantSize(t, c, next.reached, next.reached)
+			if got := fmt.Sprint(f.changes); got != next.changes || len(failures()) != 1 {
+				t.Errorf("then %d: changes %s, want %s; failures %v", next.size, got, next.changes, failures())
+			}
+		})
+	}
 }
 
 func TestScalingGivesWayToDeployments(t *testing.T) {
