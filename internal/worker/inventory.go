@@ -33,6 +33,13 @@ func (m *inventory) makeReady(h *held, now time.Time) {
 	}
 }
 
+// postpone makes h ready at h.postponedUntil.
+func (m *inventory) postpone(h *held) {
+	h.stage = postponed
+	m.postponed.insert(h)
+	m.core.wakeAt(m.postponed.nextReady())
+}
+
 func (m *inventory) windowEnd(h *held) time.Time {
 	return earlier(h.readyAt.Add(m.core.opts.Batch.Window), h.hiddenFrom.Add(h.visibility*7/16))
 }
@@ -218,6 +225,10 @@ func (m *inventory) leaveGroup(h *held, now time.Time) {
 	next := g.waiting[0]
 	g.waiting = g.waiting[1:]
 	g.active = 1
+	if now.Before(next.postponedUntil) {
+		m.postpone(next)
+		return
+	}
 	m.makeReady(next, now)
 }
 

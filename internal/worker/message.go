@@ -87,6 +87,14 @@ func (h *held) moveBack(hidden time.Duration) {
 	}
 }
 
+// postponeBy records that h was not attempted and may be delivered again after d.
+func (h *held) postponeBy(d time.Duration, now time.Time) {
+	if h.postponedAt.IsZero() {
+		h.postponedAt = now
+	}
+	h.postponedUntil = now.Add(d)
+}
+
 // longestTimeout is the longest timeout that SQS allows, with a margin for a slow call.
 func (h *held) longestTimeout(now time.Time) time.Duration {
 	return maxHidden - now.Sub(h.receivedAt) - 5*time.Second

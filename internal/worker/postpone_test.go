@@ -503,6 +503,38 @@ func TestPostponedOfAGroupInABatch(t *testing.T) {
 	}
 }
 
+func TestFIFOPauseIsKeptBehindADeletedMessage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const pause = 10 * time.Second
+		r, p := porterHarness(t, &queuetest.FakeOptions{FIFO: true, Latency: 5 * ms},
+			&Options{FIFO: true, Batch: Batch{Size: 10}}, pause)
+		ids := r.send(3, "g")
+		p.put(3*pause, ids[1:]...)
+		r.run()
+		after(5 * time.Second)
+		if s := r.w.Status(); s.Postponed != 1 || s.Waiting != 1 || s.InWork != 0 {
+			t.Errorf("%d postponed, %d waiting, %d in work; want 1, 1 and 0", s.Postponed, s.Waiting, s.InWork)
+		}
+		after(2 * time.Minute)
+		r.once(3)
+		r.receives(1, ids...)
+		r.inOrder()
+		for _, id := range ids[1:] {
+			at := p.asked(id)
+			if len(at) == 0 {
+				t.Errorf("%s was not postponed", id)
+			}
+			for i := 1; i < len(at); i++ {
+				if gap := at[i].Sub(at[i-1]); gap < pause {
+					t.Errorf("%s was delivered again after %v, want %v", id, gap, pause)
+				}
+			}
+		}
+		r.stop()
+	})
+}
+
 func TestPostponedTakeNoRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

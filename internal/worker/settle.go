@@ -175,6 +175,7 @@ func (s *settler) keepOrReturn(batch []*held, results []queue.Result, actions []
 		case act.verb != keep || before == earlierUnfinished:
 			s.visibility.returnWithGroup(h, now)
 		case before == earlierKept:
+			h.postponeBy(act.after, now)
 			s.messages.putBackInGroup(h)
 		default:
 			s.postpone(h, act.after, now)
@@ -199,22 +200,17 @@ func (s *settler) returnUnposted(now time.Time) {
 }
 
 func (s *settler) postpone(h *held, after time.Duration, now time.Time) {
-	if h.postponedAt.IsZero() {
-		h.postponedAt = now
-	}
-	h.stage = postponed
-	h.postponedUntil = now.Add(after)
-	list := &s.messages.postponed
-	list.insert(h)
+	h.postponeBy(after, now)
+	s.messages.postpone(h)
 	s.visibility.extendIfDue(h, now)
 
+	list := &s.messages.postponed
 	for list.exceeds(postponedPerBytes * s.core.opts.PrefetchBytes) {
 		surplus := list.lastPostponed()
 		list.remove(surplus)
 		s.visibility.returnAll(s.messages.disband(surplus), now)
 		s.visibility.returnMessage(surplus, surplusPause, now)
 	}
-	s.core.wakeAt(list.nextReady())
 	s.core.wakeAt(s.visibility.pending.next())
 }
 
