@@ -351,7 +351,7 @@ func (p *sqsSource) senderTo(ctx context.Context, reference string) (target.Send
 	return q, nil
 }
 
-// release works even if the command was interrupted.
+// release works even if the command was interrupted. It gives up after releaseTimeout without progress.
 func (p *sqsSource) release(ctx context.Context) error {
 	var changes []queue.VisibilityChange
 	for _, receipt := range p.holding {
@@ -360,17 +360,21 @@ func (p *sqsSource) release(ctx context.Context) error {
 
 	clear(p.holding)
 
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
-	defer cancel()
 	failed := 0
 	var cause error
+	deadline := time.Now().Add(releaseTimeout)
 	for batch := range slices.Chunk(changes, queue.MaxBatch) {
-		for _, err := range p.from.ChangeVisibility(ctx, batch) {
+		refused := 0
+		for _, err := range p.changeBefore(ctx, deadline, batch) {
 			if err != nil {
-				failed++
+				refused++
 				cause = err
 			}
 		}
+		if refused < len(batch) {
+			deadline = time.Now().Add(releaseTimeout)
+		}
+		failed += refused
 	}
 
 	if failed > 0 {
@@ -379,6 +383,12 @@ func (p *sqsSource) release(ctx context.Context) error {
 	}
 
 	return nil
+}
+
+func (p *sqsSource) changeBefore(ctx context.Context, deadline time.Time, changes []queue.VisibilityChange) []error {
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline)
+	defer cancel()
+	return p.from.ChangeVisibility(ctx, changes)
 }
 
 func sourceOf(p *target.Queue, which *selector) messageSource {

@@ -133,6 +133,34 @@ func TestGivingBackSurvivesAnInterruption(t *testing.T) {
 	})
 }
 
+func TestReleaseGivesUpOnlyWithoutProgress(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p, fake, _ := newSource(t, 40, false)
+		delayChanges := func(d time.Duration) {
+			fake.SetFault(func(c queuetest.FakeCall) queuetest.FakeFault {
+				if c.Action == queuetest.FakeChangeVisibility {
+					return queuetest.FakeFault{Latency: d}
+				}
+				return queuetest.FakeFault{}
+			})
+		}
+		delayChanges(releaseTimeout / 2)
+		messages, err := collect(t.Context(), p, (&selector{all: true}).begin())
+		if n := fake.Count(queuetest.FakeVisible); len(messages) != 40 || n != 40 || err != nil {
+			t.Errorf("collected %d, %v; %d of 40 visible", len(messages), err, n)
+		}
+
+		delayChanges(time.Hour)
+		begin := time.Now()
+		_, err = collect(t.Context(), p, (&selector{all: true}).begin())
+		if took := time.Since(begin); took != emptyTime+releaseTimeout || !errors.Is(err, context.DeadlineExceeded) ||
+			!strings.Contains(err.Error(), "40 messages") {
+			t.Errorf("without a response: %v after %v", err, took)
+		}
+	})
+}
+
 func TestRedriveOnSQS(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
