@@ -120,7 +120,8 @@ func (q *liveQueue) reloadDelays() {
 		return q.loadDelays(c)
 	})
 	if err != nil {
-		q.broker.log.Error("reading the delays of a queue failed", "queue", q.name, "err", err)
+		q.broker.log.Error("reading the delays of a queue failed", "queue", q.name,
+			"err", loggedError(q.broker.dir, err))
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -28,6 +28,7 @@ type mover struct {
 func (b *Broker) runMove(t *moveTask) {
 	m := &mover{b: b, task: t, sel: b.condition(&t.Filter), cursor: makeKey(t.source.index.number, 0),
 		blockedGroups: map[string]bool{}}
+	failing := false
 	for b.moves.snapshot(t).Status == MoveRunning {
 		start := time.Now()
 		n, err := m.step()
@@ -38,6 +39,10 @@ func (b *Broker) runMove(t *moveTask) {
 		if !m.pause(wait) {
 			return
 		}
+		if err != nil && !failing {
+			b.log.Warn("batch of a move task failed, retrying", "queue", t.source.name, "err", loggedError(b.dir, err))
+		}
+		failing = err != nil
 	}
 }
 

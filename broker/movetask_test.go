@@ -5,12 +5,16 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"tendril/internal/testing/faultfs"
 	"tendril/queue"
 )
 
@@ -170,6 +174,49 @@ func TestG7MoveTaskGoesOnAfterARestartAndAKill(t *testing.T) {
 			t.Errorf("at the end %+v", task)
 		}
 	})
+}
+
+func TestFailingMoveTaskIsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	fs := faultfs.New(t)
+	synctest.Test(t, func(t *testing.T) {
+		var log logText
+		b := openTest(t, &Options{vfs: fs.Name(), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		deadLetters(t, b, 4)
+		startMove(t, b, b.ARN("dead"), "", 1)
+		for failures := 1; failures <= 2; failures++ {
+			synctest.Wait()
+			fs.SetFail(func(op, _ string, _ int) int32 {
+				if op == "write" {
+					return sqlite3.SQLITE_FULL
+				}
+				return sqlite3.SQLITE_OK
+			})
+			time.Sleep(10 * moveRetry)
+			if n := strings.Count(log.String(), `msg="batch of a move task failed, retrying" queue=dead err=`); n != failures {
+				t.Errorf("logged %d times, want %d: %s", n, failures, &log)
+			}
+			fs.SetFail(nil)
+			time.Sleep(moveRetry)
+		}
+		time.Sleep(10 * moveRetry)
+		if task := lastMove(t, b, "dead"); task.Status != MoveCompleted || task.Moved != 4 {
+			t.Errorf("in the end %+v", task)
+		}
+	})
+}
+
+func TestLoggedStorageErrorHasTheCause(t *testing.T) {
+	t.Parallel()
+	b := openTest(t, nil)
+	cause := errors.New("the disk is broken")
+	if err := loggedError(b.dir, b.read(func(*conn) error { return cause })); !errors.Is(err, cause) ||
+		!strings.Contains(err.Error(), cause.Error()) {
+		t.Errorf("a failed read is logged as %v", err)
+	}
+	if err := loggedError(b.dir, errFull); err != errFull {
+		t.Errorf("a full disk is logged as %v", err)
+	}
 }
 
 func TestG7MoveTaskFailsWhenItsDestinationVanishes(t *testing.T) {

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -283,6 +284,11 @@ func adviseRestore(dir string, err error) error {
 		return fmt.Errorf("%w; %s", err, restoreAdvice(dir))
 	}
 	return err
+}
+
+// loggedError returns the cause of a storage error, whose message refers to the log.
+func loggedError(dir string, err error) error {
+	return adviseRestore(dir, cmp.Or(errors.Unwrap(err), err))
 }
 
 func restoreAdvice(dir string) string {
