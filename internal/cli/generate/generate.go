@@ -33,7 +33,14 @@ type Plan struct {
 	Embedded, AWS                              bool
 	Account, Region                            string
 	ShutdownTimeout, AppGrace, AppReadyTimeout time.Duration
+	// MaxReplicas is the maximum number of pods. AdvisesPods means that pods get it as an option, because the default
+	// would limit the number that they advise to KEDA.
+	MaxReplicas int
+	AdvisesPods bool
 }
+
+// DefaultMaxReplicas is the default of [Plan.MaxReplicas].
+const DefaultMaxReplicas = 20
 
 // Runtime is the base image of an app, with the steps to prepare it.
 type Runtime struct {
@@ -70,9 +77,8 @@ func (p *Plan) StopDelay() time.Duration { return p.ShutdownTimeout + p.AppGrace
 func (p *Plan) StartDelay() time.Duration { return p.AppReadyTimeout + 3*margin/2 }
 
 const (
-	appFolder   = "/srv/app"
-	replicas    = 3
-	maxReplicas = 20
+	appFolder = "/srv/app"
+	replicas  = 3
 )
 
 var notInLabel = regexp.MustCompile(`[^a-z0-9-]+`)
@@ -146,15 +152,15 @@ func KEDA(p *Plan) []File {
 
 type view struct {
 	*Plan
-	Unit                  string
-	Split, RunsApp        bool
-	Start, Command        []string
-	PodImage              string
-	Replicas, MaxReplicas int
+	Unit           string
+	Split, RunsApp bool
+	Start, Command []string
+	PodImage       string
+	Replicas       int
 }
 
 func newView(p *Plan) *view {
-	v := &view{Plan: p, Replicas: replicas, MaxReplicas: maxReplicas, PodImage: p.TendrilImage, Command: p.command(appFolder)}
+	v := &view{Plan: p, Replicas: replicas, PodImage: p.TendrilImage, Command: p.command(appFolder)}
 	if p.App {
 		v.PodImage = p.Image
 	}

@@ -237,6 +237,23 @@ func TestManifests(t *testing.T) {
 	}
 }
 
+// tendril would otherwise advise at most 4 pods.
+func TestPodsAdviseAsManyAsKEDAStarts(t *testing.T) {
+	t.Parallel()
+	for name, p := range plans() {
+		p.MaxReplicas = 9
+		p.AdvisesPods = !p.Embedded
+		advice := `{name: TENDRIL_SCALE_TARGET, value: "none"}` + "\n" +
+			`            - {name: TENDRIL_SCALE_MAX_SIZE, value: "9"}` + "\n"
+		if text := Kubernetes(&p)[0].Text; strings.Contains(text, advice) == p.Embedded {
+			t.Errorf("%s: the pods are\n%s", name, text)
+		}
+		if text := KEDA(&p)[0].Text; !strings.Contains(text, "\n  maxReplicaCount: 9\n") {
+			t.Errorf("%s: KEDA reads\n%s", name, text)
+		}
+	}
+}
+
 func TestLabel(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{"orders": "orders", "My_Orders-2": "my-orders-2", "__": "worker",

@@ -167,7 +167,12 @@ func deploymentPlan(c *base.CLI, cmd *cobra.Command, args []string) (*generate.P
 	s := &opts.Config.Settings
 	p := &generate.Plan{Name: s.Name, App: s.AnyToOwnApp(), Command: opts.Command, Embedded: s.AnyEmbedded(),
 		AWS: s.AnyOnSQS(), Region: s.Region, AppPort: s.Port, Account: accountOf(s), ShutdownTimeout: s.ShutdownTimeout,
-		AppGrace: s.AppGrace, AppReadyTimeout: s.AppReadyTimeout}
+		AppGrace: s.AppGrace, AppReadyTimeout: s.AppReadyTimeout, MaxReplicas: generate.DefaultMaxReplicas}
+	if opts.Config.IsSet("scale-max-size") {
+		p.MaxReplicas = s.ScaleMaxSize
+	} else {
+		p.AdvisesPods = s.ScaleTarget == config.ScaleNone && !p.Embedded
+	}
 	p.Runtime = runtimeOf(opts.Folder, p.App)
 	addApp(p, &opts, args)
 	return p, addArgs(c, p, &opts)
