@@ -197,8 +197,9 @@ func TestBundleSettingsThatAreRefused(t *testing.T) {
 func TestBundleSettingsAreAppliedOrNamed(t *testing.T) {
 	t.Parallel()
 	const (
-		noTarget = " has no effect: nothing is scaled; --scale-target=processes scales the processes of the app on this " +
-			"machine"
+		remedy   = "nothing is scaled; --scale-target=processes scales the processes of the app on this machine"
+		noTarget = " has no effect: " + remedy
+		advised  = " only affects the advised size (/api/v1/scale): " + remedy
 		noMeasure = " has no effect: no supported measure is set, so the size follows the backlog and the " +
 			"deliveries in flight"
 	)
@@ -216,11 +217,11 @@ func TestBundleSettingsAreAppliedOrNamed(t *testing.T) {
 	}{
 		"as the bundle says": {nil, []string{"7: Period 5" + noMeasure}},
 		"nothing is scaled": {map[string]string{"scale-target": "none"},
-			[]string{"4: MaxSize 6" + noTarget, "3: MinSize 2" + noTarget, "5: MeasureName NetworkOut" + noTarget,
-				"7: Period 5" + noTarget, "6: UpperThreshold 6000000" + noTarget}},
+			[]string{"5: MeasureName NetworkOut" + noTarget, "7: Period 5" + noTarget,
+				"6: UpperThreshold 6000000" + noTarget, "4: MaxSize 6" + advised, "3: MinSize 2" + advised}},
 		"set otherwise": {map[string]string{"scale-min-size": "3", "scale-measure-name": "BusyShare",
 			"scale-target": "none"},
-			[]string{"4: MaxSize 6" + noTarget, "7: Period 5" + noTarget}},
+			[]string{"4: MaxSize 6" + advised, "7: Period 5" + advised}},
 		"processes": {map[string]string{"scale-target": "processes"}, []string{"7: Period 5" + noMeasure}},
 		"processes of an option": {map[string]string{"processes-max": "3", "scale-measure-name": "BusyShare"},
 			[]string{"3: MinSize 2 has no effect: processes-max 3 (--processes-max) takes precedence",
@@ -248,7 +249,7 @@ func TestBundleSettingsAreAppliedOrNamed(t *testing.T) {
 			}
 			for option, idle := range map[string]bool{"http-path": false,
 				"scale-max-size": slices.ContainsFunc(c.want, func(s string) bool {
-					return strings.HasPrefix(s, "4: MaxSize")
+					return strings.HasPrefix(s, "4: MaxSize 6 has no effect")
 				})} {
 				if cfg.Idle(option) != idle {
 					t.Errorf("%s is idle: %t", option, !idle)

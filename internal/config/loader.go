@@ -165,18 +165,27 @@ func (l *loader) warnValue(name, hint, format string, args ...any) {
 }
 
 func (l *loader) notUsed(why string, options ...string) {
-	for _, s := range l.bundled() {
-		for _, name := range options {
-			o := l.option(name)
-			if l.origin(name).Layer != FromBundle || !o.isSetBy(s) || l.cfg.idle[name] {
-				continue
-			}
+	l.noteBundled(options, "has no effect: "+why)
+	for _, name := range options {
+		if l.isFromBundle(name) {
 			l.cfg.idle[name] = true
-			text := fmt.Sprintf("%s %s has no effect: %s", o.Beanstalk, shown(s.Value), why)
-			l.cfg.NotUsed = append(l.cfg.NotUsed, l.src.Bundle.Finding(s.File, s.Line, text))
 		}
 	}
 }
+
+// noteBundled completes the sentence "OPTION VALUE ..." about the bundle's settings.
+func (l *loader) noteBundled(options []string, text string) {
+	for _, s := range l.bundled() {
+		for _, name := range options {
+			if o := l.option(name); o.isSetBy(s) && l.isFromBundle(name) && !l.cfg.idle[name] {
+				text := fmt.Sprintf("%s %s %s", o.Beanstalk, shown(s.Value), text)
+				l.cfg.NotUsed = append(l.cfg.NotUsed, l.src.Bundle.Finding(s.File, s.Line, text))
+			}
+		}
+	}
+}
+
+func (l *loader) isFromBundle(name string) bool { return l.origin(name).Layer == FromBundle }
 
 func (l *loader) bundled() []bundle.Setting {
 	if l.src.Bundle == nil {

@@ -268,25 +268,55 @@ func warnUnusedUnlessBundled(l *loader, names []string, why, hint string) {
 	}
 }
 
+var trackingOptions = []string{"scale-drain-within", "scale-target-busy"}
+
+func warnUnusedWithMeasure(l *loader) {
+	for _, name := range trackingOptions {
+		l.warnUnused(name, " with scale-measure-name", "remove the measure to use it")
+	}
+}
+
+// warnNothingScaled assumes that an explicit target none is meant for an external scaler.
+func warnNothingScaled(l *loader) {
+	const (
+		advised = "only affects the advised size (/api/v1/scale)"
+		none    = " with scale-target none"
+		remedy  = "nothing is scaled; --scale-target=processes scales the processes of the app on this machine"
+		hint    = "set scale-target, for example to processes"
+	)
+	s := l.s
+	used := append([]string{"scale-cooldown"}, trackingOptions...)
+	trigger := append([]string{"scale-measure-name"}, triggerNames()...)
+	if s.ScaleMeasureName != "" {
+		used = append([]string{"scale-cooldown"}, trigger...)
+		warnUnusedWithMeasure(l)
+	} else {
+		l.notUsed(remedy, trigger...)
+		warnUnusedUnlessBundled(l, trigger, none, hint)
+	}
+
+	l.noteBundled(append([]string{"scale-min-size", "scale-max-size"}, used...), advised+": "+remedy)
+	for _, name := range used {
+		if !l.isSet("scale-target") && l.origin(name).Layer > FromBundle {
+			l.warnValue(name, hint, advised+none)
+		}
+	}
+	if s.ProcessesMax > s.ProcessesMin {
+		l.warnUnused("processes-max", none, "set scale-target to processes")
+	}
+}
+
 func warnScaling(l *loader) {
 	s, trigger := l.s, triggerNames()
 	switch {
 	case s.ScaleTarget == ScaleNone && !l.isSet("scale-target") && s.ScaleMaxSize == 1: // the sizes mean no scaling
 	case s.ScaleTarget == ScaleNone:
-		l.notUsed("nothing is scaled; --scale-target=processes scales the processes of the app on this machine",
-			slices.Concat([]string{"scale-min-size", "scale-max-size", "scale-cooldown", "scale-measure-name"}, trigger)...)
-		warnUnusedUnlessBundled(l, append([]string{"scale-drain-within", "scale-target-busy", "scale-cooldown", "scale-measure-name"},
-			trigger...), " with scale-target none", "set scale-target, for example to processes")
-		if s.ProcessesMax > s.ProcessesMin {
-			l.warnUnused("processes-max", " with scale-target none", "set scale-target to processes")
-		}
+		warnNothingScaled(l)
 	case s.ScaleMeasureName == "":
 		l.notUsed("no supported measure is set, so the size follows the backlog and the deliveries in flight", trigger...)
 		warnUnusedUnlessBundled(l, trigger, " without scale-measure-name", "set scale-measure-name, for example to BacklogPerProcess")
 	default:
-		for _, name := range []string{"scale-drain-within", "scale-target-busy"} {
-			l.warnUnused(name, " with scale-measure-name", "remove the measure to use it")
-		}
+		warnUnusedWithMeasure(l)
 	}
 
 	if s.ScaleMeasureName != "CPUUtilization" {

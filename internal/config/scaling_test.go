@@ -112,7 +112,15 @@ func TestScaling(t *testing.T) {
 			}},
 		"an idle option": {flags: map[string]string{"scale-cooldown": "9"}, check: func(*Settings) bool {
 			return true
-		}, warning: "scale-cooldown 9s has no effect with scale-target none"},
+		}, warning: "scale-cooldown 9s only affects the advised size (/api/v1/scale) with scale-target none"},
+		"an option for an external scaler": {flags: map[string]string{"scale-target": "none", "scale-cooldown": "9",
+			"scale-max-size": "9", "scale-measure-name": "BusyShare", "scale-period": "60"}, check: func(s *Settings) bool {
+			return s.ScaleTarget == ScaleNone
+		}},
+		"a trigger that an external scaler ignores": {flags: map[string]string{"scale-target": "none", "scale-period": "60"},
+			check: func(*Settings) bool {
+				return true
+			}, warning: "scale-period 60s has no effect with scale-target none"},
 		"an idle trigger": {flags: map[string]string{"processes-max": "2", "scale-period": "60"},
 			check: func(*Settings) bool {
 				return true
