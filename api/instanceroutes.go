@@ -58,11 +58,12 @@ type Instances struct {
 // SourceRegistry is the Source of instances with a registry record.
 const SourceRegistry = "registry"
 
-// Applied returns the number of instances that has accepts, and the names of the others with a registry record.
+// Applied returns the number of instances that has accepts, and the names of the others with a registry record. It does
+// not trust records that are not authenticated.
 func (all *Instances) Applied(has func(*KnownInstance) bool) (done int, behind, unreachable []string) {
 	for i := range all.Instances {
 		switch one := &all.Instances[i]; {
-		case has(one):
+		case has(one) && !one.NotAuthenticated:
 			done++
 		case one.Unreachable:
 			unreachable = append(unreachable, one.Name)
@@ -83,7 +84,8 @@ func (all *Instances) Batches() string {
 	return fmt.Sprintf("Settings of revision %d: applied by %d of %d reachable instances, in batches.", s.Revision, done, done+len(behind))
 }
 
-// Rollout describes which instances run a version, and returns the names of unreachable ones.
+// Rollout describes which instances run a version, and returns the names of unreachable ones. It omits records that are
+// not authenticated, as the rollout itself does.
 func (all *Instances) Rollout(number int) (text string, unreachable []string) {
 	if all.Unread != "" {
 		return fmt.Sprintf("version %d: the instances that run it are unknown: %s", number, all.Unread), nil
@@ -92,7 +94,7 @@ func (all *Instances) Rollout(number int) (text string, unreachable []string) {
 	running := 0
 	for i := range all.Instances {
 		switch one := &all.Instances[i]; {
-		case !one.TakesVersions:
+		case !one.TakesVersions, one.NotAuthenticated:
 		case one.Unreachable:
 			unreachable = append(unreachable, one.Name)
 		case one.AppNumber == number:

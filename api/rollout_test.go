@@ -8,7 +8,8 @@ import (
 func TestRolloutNamesWhereTheVersionRuns(t *testing.T) {
 	t.Parallel()
 	all := []KnownInstance{{Name: "a", This: true, TakesVersions: true, AppNumber: 2}, {Name: "b", TakesVersions: true, AppNumber: 1},
-		{Name: "c", TakesVersions: true, AppNumber: 1, Unreachable: true}, {Name: "d"}}
+		{Name: "c", TakesVersions: true, AppNumber: 1, Unreachable: true}, {Name: "d"},
+		{Name: "e", TakesVersions: true, AppNumber: 2, NotAuthenticated: true}}
 	for name, c := range map[string]struct {
 		all         Instances
 		want        string
@@ -21,5 +22,15 @@ func TestRolloutNamesWhereTheVersionRuns(t *testing.T) {
 		if text, unreachable := c.all.Rollout(2); text != c.want || !slices.Equal(unreachable, c.unreachable) {
 			t.Errorf("%s: %q, unreachable %q", name, text, unreachable)
 		}
+	}
+}
+
+func TestARecordThatIsNotAuthenticatedHasAppliedNothing(t *testing.T) {
+	t.Parallel()
+	all := Instances{Instances: []KnownInstance{{Name: "a", This: true, Revision: 2},
+		{Name: "b", Source: SourceRegistry, Revision: 2, NotAuthenticated: true}}}
+	done, behind, _ := all.Applied(func(one *KnownInstance) bool { return one.Revision >= 2 })
+	if done != 1 || !slices.Equal(behind, []string{"b"}) {
+		t.Errorf("applied by %d, not by %q", done, behind)
 	}
 }

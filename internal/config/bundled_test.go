@@ -197,9 +197,9 @@ func TestBundleSettingsThatAreRefused(t *testing.T) {
 func TestBundleSettingsAreAppliedOrNamed(t *testing.T) {
 	t.Parallel()
 	const (
-		remedy   = "nothing is scaled; --scale-target=processes scales the processes of the app on this machine"
-		noTarget = " has no effect: " + remedy
-		advised  = " only affects the advised size (/api/v1/scale): " + remedy
+		remedy    = "nothing is scaled; --scale-target=processes scales the processes of the app on this machine"
+		noTarget  = " has no effect: " + remedy
+		advised   = " only affects the advised size (/api/v1/scale): " + remedy
 		noMeasure = " has no effect: no supported measure is set, so the size follows the backlog and the " +
 			"deliveries in flight"
 	)

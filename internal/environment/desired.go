@@ -217,7 +217,11 @@ func (d *desired) allFollow(ctx context.Context, follows func(*instances.Instanc
 	}
 	var ignoring []string
 	for i := range others {
-		if one := &others[i]; one.Reachable() && !follows(one) {
+		switch one := &others[i]; {
+		case !one.Reachable():
+		case one.Refused != nil: // it would reject the change, or its record may be forged
+			ignoring = append(ignoring, one.Name+" (not authenticated)")
+		case !follows(one):
 			ignoring = append(ignoring, fmt.Sprintf("%s (version %s)", one.Name, cmp.Or(one.Version, "unknown")))
 		}
 	}

@@ -1,11 +1,13 @@
 package environment
 
 import (
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"tendril/api"
 	"tendril/internal/observe/health"
 )
 
@@ -81,6 +83,35 @@ func TestInstancesAgreeOnTheHealthOfTheEnvironment(t *testing.T) {
 	})
 	if own := first.observe.report(); own.Status == health.NoData {
 		t.Error("the instance's own health depends on the registry")
+	}
+}
+
+// An instance with another key rejects the change.
+func TestChangesAreRejectedWhileARecordIsNotAuthenticated(t *testing.T) {
+	t.Parallel()
+	server := run(t, nil, func(e *Environment) { e.opts.QueuesOnly = true })
+	makeDead(t, server, 0)
+	up := func(fleetKey string) *running {
+		key := filepath.Join(t.TempDir(), "key")
+		if err := os.WriteFile(key, []byte(fleetKey+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return run(t, map[string]string{"queue-url": server.queues.endpoint + "/000000000000/jobs",
+			"endpoint-url": server.queues.endpoint, "target": "http://127.0.0.1:1/", "lease": "5s", "fleet-key-file": key}, nil)
+	}
+	first := up("fleet-key-0123456789")
+	up("other-key-0123456789")
+
+	eventually(t, "the record of the other instance is refused", func() bool {
+		others, err := first.members.others(t.Context())
+		return err == nil && len(others) == 1 && others[0].Refused != nil && others[0].Follows
+	})
+	_, err := first.desired.pause(t.Context(), "", api.Reason{Reason: "upgrade"}, "owner")
+	if !api.HasStatus(err, http.StatusConflict) || !strings.Contains(err.Error(), "(not authenticated)") {
+		t.Errorf("pausing all instances: %v", err)
+	}
+	if isPaused(first.work.all[0].worker.Status()) || first.desired.revision() != 0 {
+		t.Error("the rejected pause changed something")
 	}
 }
 

@@ -112,7 +112,7 @@ func (d *desired) setSettings(ctx context.Context, plan *settingsPlan, change ap
 // and do not continue a rollout when they lead.
 func supportBatches(all []instances.Instance) bool {
 	return !slices.ContainsFunc(all, func(one instances.Instance) bool {
-		return one.Reachable() && !slices.Contains(one.Applies, instances.PartBatches)
+		return one.Counts() && !slices.Contains(one.Applies, instances.PartBatches)
 	})
 }
 

@@ -146,11 +146,11 @@ func (d *Desired) RollOutSettings(text, by string, settled bool, how Rollout) {
 	d.Settings.Rollout = &SettingsRollout{How: how, Kept: kept}
 }
 
-// AppliedBy reports whether all reachable instances that support settings have applied them and no rollout is in
-// progress.
+// AppliedBy reports whether all reachable and authenticated instances that support settings have applied them and no
+// rollout is in progress.
 func (s *Settings) AppliedBy(all []Instance) bool {
 	return s.Rollout == nil && !slices.ContainsFunc(all, func(one Instance) bool {
-		return one.Reachable() && slices.Contains(one.Applies, PartSettings) &&
+		return one.Counts() && slices.Contains(one.Applies, PartSettings) &&
 			(one.SettingsRevision != s.Revision || one.Rejected != "")
 	})
 }

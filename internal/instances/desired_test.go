@@ -421,6 +421,8 @@ func TestRollbackRestoresSettingsThatAllHaveApplied(t *testing.T) {
 		{"not applied yet", []Instance{applies(2, ""), applies(1, "")}, "first"},
 		{"rejected", []Instance{applies(2, ""), applies(2, "too fast")}, "first"},
 		{"not applied by an unreachable one", []Instance{applies(2, ""), {Record: applies(1, "").Record, Age: FreshFor}}, "second"},
+		{"not applied by one with another key", []Instance{applies(2, ""), {Record: applies(1, "").Record, Refused: ErrForged}},
+			"second"},
 		{"not applied by one that ignores settings", []Instance{applies(2, ""), {}}, "second"},
 	} {
 		d := Desired{Revision: 1}
