@@ -318,6 +318,8 @@ func (e *Environment) announce(context.Context) error {
 	return nil
 }
 
-// Quiet pauses every queue until it is resumed or this process exits. If all queues are paused, it resumes them. It
-// fails without workers.
-func (e *Environment) Quiet(reason string) (paused bool, err error) { return e.work.quiet(reason) }
+// Quiet pauses every queue until it is resumed or this process exits. It fails without workers.
+func (e *Environment) Quiet(reason string) error { return e.work.quiet(reason) }
+
+// TogglePause is like Quiet, but ends such a pause if it includes every queue. Other pauses stay in effect.
+func (e *Environment) TogglePause(reason string) error { return e.work.togglePause(reason) }

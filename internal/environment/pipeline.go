@@ -59,6 +59,12 @@ func (p *pipeline) pause() instances.Pause {
 	return cmp.Or(p.pauses[:]...)
 }
 
+func (p *pipeline) isPausedBy(source pauseSource) bool {
+	p.pausing.Lock()
+	defer p.pausing.Unlock()
+	return p.pauses[source] != instances.Pause{}
+}
+
 // heldByRollout reports whether only a rollout has paused the queue. No command resumes it then.
 func (p *pipeline) heldByRollout() bool {
 	p.pausing.Lock()

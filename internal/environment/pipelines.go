@@ -157,16 +157,41 @@ func (p *pipelines) resume(name string) error {
 	return nil
 }
 
-func (p *pipelines) quiet(reason string) (paused bool, err error) {
+// togglePause ends the pause by an earlier signal or hook, if it includes all queues, or pauses all of them. It ends no
+// other pause, because an operator's pause lasts until the operator resumes.
+func (p *pipelines) togglePause(reason string) error {
 	lines, err := p.ofQueue("")
 	if err != nil {
-		return false, err
+		return err
 	}
-	receives := func(l *pipeline) bool { return !isPaused(l.worker.Status()) }
-	if slices.ContainsFunc(lines, receives) {
-		return true, p.pauseAll(reason)
+	if slices.ContainsFunc(lines, func(l *pipeline) bool { return !l.isPausedBy(byProcess) }) {
+		return p.quiet(reason)
 	}
-	return false, p.resume("")
+
+	var still []string
+	for _, l := range lines {
+		l.setPause(byProcess, instances.Pause{})
+		if l.pause() != (instances.Pause{}) {
+			still = append(still, l.queue.name)
+		}
+	}
+	log := p.opts.log("environment")
+	if still == nil {
+		event.Pause.Log(log, slog.LevelInfo, "all queues resumed", "reason", reason)
+	} else {
+		event.Pause.Log(log, slog.LevelInfo, "pause by a signal ended", "reason", reason, "still_paused",
+			strings.Join(still, ", "), "hint", "'tendril status' shows why")
+	}
+	return nil
+}
+
+func (p *pipelines) quiet(reason string) error {
+	err := p.pauseAll(reason)
+	if err == nil {
+		event.Pause.Log(p.opts.log("environment"), slog.LevelInfo, "all queues paused", "reason", reason,
+			"hint", "send the signal USR1, or type 'tendril queues resume'")
+	}
+	return err
 }
 
 func (p *pipelines) pauseAll(reason string) error {

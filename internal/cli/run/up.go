@@ -241,7 +241,8 @@ type signalHandler struct {
 	second      chan syscall.Signal // receives the second SIGTERM or SIGINT
 }
 
-// pauseSignals pause or resume all queues. A terminal sends SIGTSTP for Ctrl-Z, and other daemons also use it to pause.
+// pauseSignals pause all queues. SIGUSR1 also ends this pause. SIGTSTP, which Sidekiq also uses and a terminal sends for
+// Ctrl-Z, never does, so that a deployment can repeat it.
 var pauseSignals = map[os.Signal]string{syscall.SIGUSR1: "USR1", syscall.SIGTSTP: "TSTP"}
 
 func (h *signalHandler) watch() (unwatch func()) {
@@ -263,7 +264,7 @@ func (h *signalHandler) watch() (unwatch func()) {
 func (h *signalHandler) handle(sig syscall.Signal) {
 	switch {
 	case pauseSignals[sig] != "":
-		h.togglePause(pauseSignals[sig])
+		h.pause(sig)
 	case sig == syscall.SIGHUP:
 		go h.reload() // it may take minutes
 	case sig == syscall.SIGUSR2:
@@ -290,14 +291,12 @@ func (h *signalHandler) reload() {
 	}
 }
 
-func (h *signalHandler) togglePause(name string) {
-	switch paused, err := h.env.Quiet("the signal " + name); {
-	case err != nil:
-		h.log.Warn("pause rejected", "component", "environment", "reason", name, "err", err)
-	case paused:
-		event.Pause.Log(h.log.Logger, slog.LevelInfo, "all queues paused", "component", "environment", "reason", name,
-			"hint", "send the signal again, or type 'tendril queues resume'")
-	default:
-		h.log.Info("all queues resumed", "component", "environment", "reason", name)
+func (h *signalHandler) pause(sig syscall.Signal) {
+	pause := h.env.Quiet
+	if sig == syscall.SIGUSR1 {
+		pause = h.env.TogglePause
+	}
+	if err := pause("the signal " + pauseSignals[sig]); err != nil {
+		h.log.Warn("pause rejected", "component", "environment", "reason", pauseSignals[sig], "err", err)
 	}
 }
