@@ -54,7 +54,7 @@ func TestGauge(t *testing.T) {
 		{"a deployment", []QueueState{one}, nil, true,
 			Inputs{Backlog: readingOf(3), OldestAge: readingOf(4), Busy: readingOf(20), ServiceTime: 2, Hold: "a deployment is in progress"}},
 	} {
-		g := Gauge{Queues: func() []QueueState { return c.queues }, Slots: 10, Ready: c.ready,
+		g := Gauge{Queues: func() []QueueState { return c.queues }, Slots: func() int { return 10 }, Ready: c.ready,
 			CPU: func() Reading { return readingOf(7) }, Deploying: func() bool { return c.deploy }}
 		c.want.Slots, c.want.CPU = 10, readingOf(7)
 		if got := g.Read(); got != c.want {

@@ -27,8 +27,9 @@ type QueueState struct {
 // number of replicas; with fewer replicas, it may exceed that share.
 type Gauge struct {
 	Queues func() []QueueState
-	// Slots is the number of slots of one replica, or of this instance if instances are scaled.
-	Slots int
+	// Slots returns the number of slots of one replica, or of this instance if instances are scaled. Settings can change
+	// it.
+	Slots func() int
 	// Ready returns the number of ready replicas; nil means 1.
 	Ready     func() int
 	CPU       func() Reading
@@ -43,13 +44,13 @@ func (g *Gauge) Read() Inputs {
 
 // Measure is like Read, but also returns the measures as a sample for other instances.
 func (g *Gauge) Measure() (Inputs, Sample) {
-	queues := g.Queues()
+	queues, slots := g.Queues(), g.Slots()
 	total := combinedState(queues)
 
 	s := Sample{
 		CPU:         g.CPU(),
 		OldestAge:   Reading{total.Oldest.Seconds(), total.HasAge},
-		Slots:       g.Slots,
+		Slots:       slots,
 		InWork:      total.InWork,
 		ServiceTime: averageServiceTime(queues),
 		Deploying:   g.Deploying(),
@@ -60,7 +61,7 @@ func (g *Gauge) Measure() (Inputs, Sample) {
 	}
 
 	in := Inputs{
-		Slots:       g.Slots,
+		Slots:       slots,
 		CPU:         s.CPU,
 		Backlog:     Reading{float64(total.Backlog), total.Known},
 		OldestAge:   s.OldestAge,

@@ -236,20 +236,16 @@ func loadIntervalOf(usual time.Duration, p autoscale.Policy) time.Duration {
 
 func (s *sizing) replicaGauge(most int) *autoscale.Gauge {
 	g := s.gauge(true)
-	g.Slots, g.Ready = max(g.Slots/most, 1), s.programs.app.ReadyReplicas
+	slots := g.Slots
+	g.Slots = func() int { return max(slots()/most, 1) }
+	g.Ready = s.programs.app.ReadyReplicas
 	return g
 }
 
 func (s *sizing) gauge(toOwnApp bool) *autoscale.Gauge {
-	concurrency := 0
-	for _, l := range s.work.all {
-		if !toOwnApp || l.queue.settings().ToOwnApp() {
-			concurrency += l.queue.settings().Concurrency
-		}
-	}
 	host := health.NewHost("")
 	return &autoscale.Gauge{
-		Slots:     slotsOf(s.settings.now().HTTPConnections, concurrency),
+		Slots:     func() int { return s.slots(toOwnApp) },
 		Queues:    func() []autoscale.QueueState { return s.loads(toOwnApp) },
 		CPU:       func() autoscale.Reading { return autoscale.Reading(host.Read().CPU) },
 		Deploying: s.deploying,
@@ -258,6 +254,16 @@ func (s *sizing) gauge(toOwnApp bool) *autoscale.Gauge {
 
 func (s *sizing) deploying() bool {
 	return s.programs.app != nil && s.programs.app.Deployment() != nil && !s.programs.app.Deployment().Over()
+}
+
+func (s *sizing) slots(toOwnApp bool) int {
+	concurrency := 0
+	for _, l := range s.work.all {
+		if q := l.queue.settings(); !toOwnApp || q.ToOwnApp() {
+			concurrency += q.Concurrency
+		}
+	}
+	return slotsOf(s.settings.now().HTTPConnections, concurrency)
 }
 
 func slotsOf(all, concurrency int) int { return max(min(all, concurrency), 1) }

@@ -31,6 +31,7 @@ func TestSharedConnectionsChangeAtTheNextStart(t *testing.T) {
 			}
 		}
 		r := run(t, flags, nil)
+		gauge := r.scale.gauge(false)
 		flags["http-connections"], flags["deadline"], flags["data-dir"] = "9", "33s", r.settings.now().DataDir
 		loaded, err := config.Load(config.Sources{Flags: flags})
 		if err != nil {
@@ -52,6 +53,9 @@ func TestSharedConnectionsChangeAtTheNextStart(t *testing.T) {
 		if s := r.settings.now(); s.HTTPConnections != want || s.Queues[0].Concurrency != want || s.Deadline != 33*time.Second {
 			t.Errorf("%v: %d and %d connections are in force, want %d", c.flags, s.HTTPConnections, s.Queues[0].Concurrency,
 				want)
+		}
+		if got := gauge.Read().Slots; got != want {
+			t.Errorf("%v: the load has %d slots, want %d", c.flags, got, want)
 		}
 		if err := r.end(); err != nil {
 			t.Errorf("%v: the end: %v", c.flags, err)

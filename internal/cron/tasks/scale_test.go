@@ -241,7 +241,8 @@ func (r *region) start(t *testing.T, i, tasks int) *daemon {
 	if err := d.manager.Open(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
-	gauge := &autoscale.Gauge{Slots: 50, CPU: func() autoscale.Reading { return autoscale.Reading{} },
+	gauge := &autoscale.Gauge{Slots: func() int { return 50 },
+		CPU:       func() autoscale.Reading { return autoscale.Reading{} },
 		Deploying: func() bool { return false }, Queues: func() []autoscale.QueueState {
 			st := d.worker.Status()
 			return []autoscale.QueueState{{Name: "jobs", Known: true, HasAge: true, InWork: st.InWork,
