@@ -4,9 +4,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"tendril/internal/bundle"
+	"tendril/internal/observe/health"
 	"tendril/internal/testing/testpeer"
 	"tendril/queue"
 )
@@ -56,6 +59,12 @@ func TestADeploymentEndsWhileTheOldVersionWorks(t *testing.T) {
 		text, err := os.ReadFile(said)
 		return err == nil && string(text) == "deployed\n"
 	})
+	fail := func(n int) {
+		for range n {
+			r.observe.monitor.Delivered("jobs", health.Server, time.Second, health.Failure{})
+		}
+	}
+	fail(20)
 	for version := 2; version <= 3; version++ {
 		if _, err := r.changes.DeployPath(t.Context(), dir); err != nil {
 			t.Fatalf("deploying version %d: %v", version, err)
@@ -64,6 +73,10 @@ func TestADeploymentEndsWhileTheOldVersionWorks(t *testing.T) {
 	if text, err := os.ReadFile(said); string(text) != "deployed\ndeployed\ndeployed\n" {
 		t.Errorf("the hooks said %q, %v", text, err)
 	}
+	fail(10)
+	eventually(t, "health that counts only the deliveries of the current version", func() bool {
+		return strings.Contains(strings.Join(r.observe.monitor.Report().Causes, " "), "(10 of 10)")
+	})
 	if r.work.all[0].status().InWork != 1 {
 		t.Error("the message is no longer in work")
 	}

@@ -66,6 +66,9 @@ func tuningOf(s *config.Settings, set *config.QueueSettings) worker.Tuning {
 func (p *pipelines) applySettings(c config.Change, newReplicas bool) {
 	log := p.opts.log("config")
 	p.settings.change(&c)
+	if newReplicas {
+		p.forgetDeliveries()
+	}
 	if len(c.Later) > 0 {
 		event.Deploy.Log(log, slog.LevelWarn, "settings changed, restart needed", "options", strings.Join(c.Later, ", "))
 	}
@@ -85,6 +88,15 @@ func (p *pipelines) applySettings(c config.Change, newReplicas bool) {
 		p.queues.updateAttributes()
 	}
 	event.Deploy.Log(log, slog.LevelInfo, "settings changed", "options", strings.Join(c.Live, ", "))
+}
+
+// forgetDeliveries lets the health judge a new version of the app by its own deliveries.
+func (p *pipelines) forgetDeliveries() {
+	for _, l := range p.all {
+		if l.target.isOwnApp {
+			p.observe.monitor.ForgetDeliveries(l.queue.name)
+		}
+	}
 }
 
 // drainLimit is the longest delivery deadline of the app's queues, but at least the shutdown timeout and a second. A

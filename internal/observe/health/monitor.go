@@ -87,6 +87,9 @@ func (m *Monitor) Delivered(queue string, c Class, d time.Duration, failed Failu
 	m.countsOf(queue).deliveries.count(c, d, failed, time.Now())
 }
 
+// ForgetDeliveries drops the recent deliveries of a queue when a new version of the app receives its messages.
+func (m *Monitor) ForgetDeliveries(queue string) { m.countsOf(queue).deliveries.forget() }
+
 // Latencies returns the durations of all answered deliveries since startup.
 func (m *Monitor) Latencies() (sum Latencies) {
 	for _, c := range m.perQueue.Range {

@@ -124,6 +124,13 @@ func (w *window) count(c Class, d time.Duration, failed Failure, now time.Time) 
 	}
 }
 
+// forget drops the recent deliveries. The latencies since startup stay.
+func (w *window) forget() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.recent = nil
+}
+
 func latencyStep(d time.Duration) int {
 	doublings := math.Log2(max(float64(d)/float64(time.Millisecond), 1))
 	return min(int(perDoubling*doublings), maxSteps-1)

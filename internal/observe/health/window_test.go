@@ -55,6 +55,20 @@ func TestWindowKeepsTheLastFailureOfEachClass(t *testing.T) {
 	}
 }
 
+func TestForgottenDeliveriesKeepTheLatenciesSinceStartup(t *testing.T) {
+	t.Parallel()
+	var w window
+	w.count(Server, time.Second, Failure{}, noon)
+	w.forget()
+	if r, _ := w.sum(noon); r != (bucket{}) {
+		t.Errorf("the recent deliveries are %+v", r)
+	}
+	w.count(Success, time.Second, Failure{}, noon)
+	if r, _ := w.sum(noon); r.classes != (counts{Success: 1}) || w.latencies() == (Latencies{}) || w.latencies() == r.latencies {
+		t.Errorf("after another delivery: %+v, since startup %v", r.classes, w.latencies())
+	}
+}
+
 func TestLongestLatencyIsCountedInTheLastBucket(t *testing.T) {
 	t.Parallel()
 	var w window
