@@ -80,7 +80,7 @@ func (e *Election) rejoin(ctx context.Context) error {
 func (e *Election) Name() string { return e.registry.leaseName() }
 
 // Leases returns the leases in the shared registry, or nil. decided is false until the registry's server has responded.
-// Leases waits for a table that is being checked or created.
+// The error is the reason if it refused this instance. Leases waits for a table that is being checked or created.
 func (e *Election) Leases(ctx context.Context) (leases leader.Store, decided bool, err error) {
 	if e.registry.opts.Local {
 		return nil, true, nil
@@ -89,8 +89,10 @@ func (e *Election) Leases(ctx context.Context) (leases leader.Store, decided boo
 	switch {
 	case err != nil:
 		return nil, false, err
+	case reg == nil && e.registry.undecided.Load():
+		return nil, false, e.registry.refused()
 	case reg == nil:
-		return nil, !e.registry.undecided.Load(), nil
+		return nil, true, nil
 	case reg.checked != nil:
 		select {
 		case <-reg.checked:

@@ -118,10 +118,18 @@ func (f *registryFinder) absenceReason() string {
 		return "no leader can be elected: add --registry-table NAME (and --registry-create to create it), or " +
 			"--leader local when this is the only instance"
 	}
-	if refusal, _ := f.refusal.Load().(string); refusal != "" {
-		return refusal
+	if err := f.refused(); err != nil {
+		return err.Error()
 	}
 	return "unknown whether the queue server has a registry; tendril retries"
+}
+
+// refused returns why this instance cannot use the registry, or nil if the server has not responded.
+func (f *registryFinder) refused() error {
+	if refusal, _ := f.refusal.Load().(string); refusal != "" {
+		return errors.New(refusal)
+	}
+	return nil
 }
 
 func (f *registryFinder) close() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"tendril/broker"
@@ -57,5 +58,25 @@ func TestVersionsAreDoneByOneInstance(t *testing.T) {
 		if c, err := AcquireVersion(t.Context(), m, "1"); c != nil || !errors.Is(err, ErrNoRegistry) {
 			t.Errorf("%s: work %v, %v", name, c, err)
 		}
+	}
+}
+
+func TestLeasesNameTheMissingToken(t *testing.T) {
+	t.Parallel()
+	b, err := broker.Open(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	server := httptest.NewServer(sqsapi.New(b, &sqsapi.Options{RegistryToken: "0123456789abcdef"}))
+	t.Cleanup(server.Close)
+	m := New(Options{Registry: RegistryOptions{Queue: "jobs", QueueURL: server.URL + "/000000000000/jobs"}})
+	leases, decided, err := m.Election().Leases(t.Context())
+	if leases != nil || decided || err == nil || !strings.Contains(err.Error(), "set TENDRIL_REGISTRY_TOKEN") {
+		t.Errorf("without the token: %v, %t, %v", leases, decided, err)
+	}
+	server.Close()
+	if _, decided, err = m.Election().Leases(t.Context()); decided || err != nil {
+		t.Errorf("without the server: %t, %v", decided, err)
 	}
 }
