@@ -311,7 +311,7 @@ func (a *App) deploy(ctx context.Context, v version) (api.DeployResult, error) {
 }
 
 func (a *App) logDeploymentStarted(old, v version) {
-	attrs := []any{"version", v.number, "previous", old.number, "folder", v.dir()}
+	attrs := []any{"version", v.displayed(), "previous", old.displayed(), "folder", v.dir()}
 	if v.origin.of != 0 {
 		attrs = append(attrs, "rollback_to", v.origin.of)
 	}
@@ -337,13 +337,13 @@ func (a *App) logNotPrepared(ctx context.Context, v version, err error) {
 	case isStopped(ctx):
 		message = "deployment abandoned"
 	}
-	event.Deploy.Log(a.opts.Log, slog.LevelError, message, "version", v.number, "err", err)
+	event.Deploy.Log(a.opts.Log, slog.LevelError, message, "version", v.displayed(), "err", err)
 }
 
 func (a *App) undoDeployment(ctx context.Context, v version, cause error) error {
 	if isAborted(ctx) {
 		cause = context.Cause(ctx)
-		event.Deploy.Log(a.opts.Log, slog.LevelWarn, "deployment aborted, the previous version is still serving", "version", v.number, "err", cause)
+		event.Deploy.Log(a.opts.Log, slog.LevelWarn, "deployment aborted, the previous version is still serving", "version", v.displayed(), "err", cause)
 	}
 	a.steps.endLeftBehind(v.isNumber)
 	a.removeFacts(v.facts)
@@ -395,7 +395,7 @@ func (a *App) undoConfiguration(ctx context.Context, v version, cause error) err
 func (a *App) completeDeployment(ctx context.Context, v version) error {
 	a.opts.AdoptTasks(ctx, v.bundle)
 	if err := a.steps.run(ctx, v, afterStart); err != nil {
-		event.Deploy.Log(a.opts.Log, slog.LevelError, "hook failed, the new version is serving", "version", v.number, "err", err)
+		event.Deploy.Log(a.opts.Log, slog.LevelError, "hook failed, the new version is serving", "version", v.displayed(), "err", err)
 		return a.endFailed(ctx, api.DeployFailed, err)
 	}
 	a.deployments.end(api.DeployDone, nil)

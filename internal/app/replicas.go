@@ -142,7 +142,7 @@ func (s *replicaSet) deploy(ctx context.Context, v version) error {
 	old := before.replicas
 	n := max(len(old), 1)
 	s.opts.starting()
-	s.opts.log.Info("new version starting", "version", v.number, "replicas", n)
+	s.opts.log.Info("new version starting", "version", v.displayed(), "replicas", n)
 	replicas, err := s.launchAll(ctx, v, n)
 	if err == nil {
 		err = awaitReady(ctx, replicas, s.opts.readyTimeout())
@@ -161,11 +161,11 @@ func (s *replicaSet) deploy(ctx context.Context, v version) error {
 	s.opts.switching()
 	s.balancer.replace(old, replicas)
 	s.opts.switched()
-	event.Deploy.Log(s.opts.log, slog.LevelInfo, "new version is serving", "version", v.number, "duration_ms", time.Since(began).Milliseconds())
+	event.Deploy.Log(s.opts.log, slog.LevelInfo, "new version is serving", "version", v.displayed(), "duration_ms", time.Since(began).Milliseconds())
 
 	s.retiring.Go(func() {
 		s.retireAll(old, limit)
-		s.opts.log.Info("previous version stopped", "version", before.version.number, "duration_ms", time.Since(began).Milliseconds())
+		s.opts.log.Info("previous version stopped", "version", before.version.displayed(), "duration_ms", time.Since(began).Milliseconds())
 	})
 	return nil
 }

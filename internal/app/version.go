@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -38,14 +39,17 @@ type version struct {
 }
 
 func (v version) String() string {
-	if v.shared.Number != 0 {
-		return fmt.Sprintf("version %d (%s)", v.shared.Number, v.shared.Name)
+	switch {
+	case v.shared.Number != 0:
+		return fmt.Sprintf("version %d (%s)", v.displayed(), v.shared.Name)
+	case v.bundle == nil:
+		return fmt.Sprintf("version %d", v.displayed())
 	}
-	if v.bundle == nil {
-		return fmt.Sprintf("version %d", v.number)
-	}
-	return fmt.Sprintf("version %d (%s)", v.number, filepath.Base(v.bundle.Dir))
+	return fmt.Sprintf("version %d (%s)", v.displayed(), filepath.Base(v.bundle.Dir))
 }
+
+// displayed is the number in logs and events: that of all instances, if the version was deployed to all.
+func (v version) displayed() int { return cmp.Or(v.shared.Number, v.number) }
 
 func (v version) isNumber(number int) bool { return v.number == number }
 

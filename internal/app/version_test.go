@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"tendril/internal/bundle"
@@ -93,5 +94,15 @@ func TestVersionNumbersAreNotUsedAgain(t *testing.T) {
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, ".*")); err != nil || len(left) > 0 {
 		t.Errorf("left is %q, %v", left, err)
+	}
+}
+
+func TestDeploymentsToAllInstancesAreLoggedWithTheirSharedNumbers(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	a := &App{opts: &Options{Log: slog.New(slog.NewTextHandler(&out, nil))}}
+	a.logDeploymentStarted(version{number: 7}, version{number: 8, shared: SharedVersion{Number: 2}})
+	if !strings.Contains(out.String(), "version=2 previous=7") {
+		t.Errorf("logged %q", out.String())
 	}
 }
