@@ -492,8 +492,11 @@ func (c *Client) Delete(ctx context.Context, name string, ids []string, confirm 
 func (c *Client) DeleteMatching(ctx context.Context, name string, sel Selection, rate int,
 	confirm int64) (MoveTask, error) {
 	answer, err := DeleteMessages.send(ctx, c, Deletion{Filter: &sel, Rate: rate, Confirm: confirm}, name)
-	if err != nil || answer.Task == nil {
+	if err != nil {
 		return MoveTask{}, err
+	}
+	if answer.Task == nil {
+		return MoveTask{}, fmt.Errorf("the console at %s started no task", c.Instance.Console)
 	}
 	return *answer.Task, nil
 }
