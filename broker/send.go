@@ -106,7 +106,7 @@ func (s *sending) apply(t *tx) {
 
 func (s *sending) applyItem(t *tx, it *sendingItem, now int64) {
 	if s.set.fifo {
-		if original := t.duplicate(s.q, it.record, s.set, now); original != 0 {
+		if original := t.originalOf(s.q, it.record, s.set, now); original != 0 {
 			it.first = original
 			it.record.key = 0
 			return
@@ -185,14 +185,16 @@ func (s *sending) onCommit(err error) error {
 // dedupWindow is how long a deduplication ID is kept, even after its message is deleted. A purge discards it.
 const dedupWindow = 5 * time.Minute
 
-func (t *tx) duplicate(q *liveQueue, r *record, set *settings, now int64) (first int64) {
+// originalOf returns the key of the message sent with the same deduplication ID within dedupWindow and not purged
+// since, or 0.
+func (t *tx) originalOf(q *liveQueue, r *record, set *settings, now int64) (key int64) {
 	t.query(func(row row) {
-		if key := row.int(0); row.int(1) > now && keySeq(key) > q.disk.floor {
-			first = key
+		if original := row.int(0); row.int(1) > now && keySeq(original) > q.disk.floor {
+			key = original
 		}
 	}, `SELECT message, expires FROM dedup WHERE queue = ? AND dedup_id = ? AND group_id = ?`,
 		q.index.number, r.dedup, set.dedupScope(r))
-	return first
+	return key
 }
 
 func (t *tx) remember(q *liveQueue, r *record, set *settings, now int64) {

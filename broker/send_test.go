@@ -38,15 +38,16 @@ func TestDuplicatesWithinTheWindow(t *testing.T) {
 		{0, 7, 0},
 		{0, 8, 0},
 	} {
-		var first int64
+		var original int64
 		err := b.writer.change(func(t *tx) {
 			defer func(floor int64) { q.disk.floor = floor }(q.disk.floor)
 			q.disk.floor = c.floor
 			t.remember(q, r, q.settings(), sentAt)
-			first = t.duplicate(q, r, q.settings(), sentAt+c.after.Milliseconds())
+			original = t.originalOf(q, r, q.settings(), sentAt+c.after.Milliseconds())
 		}, func() {})
-		if err != nil || first != c.want {
-			t.Errorf("%s later, with all up to %d purged: a duplicate of %d, %v; want %d", c.after, c.floor, first, err, c.want)
+		if err != nil || original != c.want {
+			t.Errorf("%s later, with all up to %d purged: a duplicate of %d, %v; want %d", c.after, c.floor, original, err,
+				c.want)
 		}
 	}
 }
