@@ -120,6 +120,7 @@ func (f *folderCopy) add(path, relative string, info fs.FileInfo) (err error) {
 }
 
 func copyFile(path, to string, info fs.FileInfo) error {
+	// The file may have been replaced by a link or a FIFO since the walk.
 	source, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return err
@@ -130,7 +131,7 @@ func copyFile(path, to string, info fs.FileInfo) error {
 		return err
 	}
 
-	if !sharesBlocks(file, source) {
+	if !cloneContent(file, source) {
 		_, err = io.Copy(file, source)
 	}
 

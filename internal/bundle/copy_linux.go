@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func sharesBlocks(file, source *os.File) bool {
+// cloneContent reports whether the file system could clone the content of source to file.
+func cloneContent(file, source *os.File) bool {
 	return unix.IoctlFileClone(int(file.Fd()), int(source.Fd())) == nil
 }

@@ -4,4 +4,4 @@ package bundle
 
 import "os"
 
-func sharesBlocks(_, _ *os.File) bool { return false }
+func cloneContent(_, _ *os.File) bool { return false }

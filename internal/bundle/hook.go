@@ -159,13 +159,23 @@ func interpreter(line string) []string {
 	return []string{line[:end], strings.Trim(line[end:], " \t")}
 }
 
-// isText allows an incomplete last character.
+// isText reports whether a file that starts with begin may be text. If readStart reached its limit, the last character
+// may be incomplete.
 func isText(begin []byte) bool {
-	for range utf8.UTFMax {
-		if utf8.Valid(begin) {
-			break
-		}
-		begin = begin[:len(begin)-1]
+	if len(begin) == maxShebang {
+		begin = trimIncompleteRune(begin)
 	}
 	return utf8.Valid(begin) && bytes.IndexByte(begin, 0) < 0
+}
+
+func trimIncompleteRune(text []byte) []byte {
+	for i := len(text) - 1; i > len(text)-utf8.UTFMax; i-- {
+		if utf8.RuneStart(text[i]) {
+			if !utf8.FullRune(text[i:]) {
+				return text[:i]
+			}
+			break
+		}
+	}
+	return text
 }
