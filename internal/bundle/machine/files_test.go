@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"tendril/internal/bundle"
@@ -120,6 +121,23 @@ func TestLocalSourcesHaveAMaximumSize(t *testing.T) {
 	for _, err := range []error{ofSource, ofFile} {
 		if err == nil || !strings.Contains(err.Error(), "more than 1073741824 bytes") {
 			t.Errorf("a file of %d bytes: %v", maxDownload+1, err)
+		}
+	}
+}
+
+func TestSourcesThatAreFIFOsAreRefused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	fifo := filepath.Join(dir, "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := NewApplier(&fakeSystem{}, nil)
+	_, ofSource := a.source(t.Context(), &bundle.Source{Dir: filepath.Join(dir, "folder"), URL: fifo})
+	_, ofFile := a.file(t.Context(), &bundle.MachineFile{Path: filepath.Join(dir, "file"), Source: fifo})
+	for _, err := range []error{ofSource, ofFile} {
+		if err == nil || !strings.Contains(err.Error(), "is not a regular file") {
+			t.Errorf("reading from a FIFO: %v", err)
 		}
 	}
 }

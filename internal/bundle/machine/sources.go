@@ -18,6 +18,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"tendril/internal/bundle"
@@ -46,7 +47,8 @@ func (d *download) Close() error {
 
 func openSource(ctx context.Context, source string) (*download, error) {
 	if filepath.IsAbs(source) {
-		f, err := os.Open(source)
+		// O_NONBLOCK keeps the open from blocking on a FIFO.
+		f, err := os.OpenFile(source, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 		if err != nil {
 			return nil, err
 		}
