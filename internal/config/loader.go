@@ -164,7 +164,9 @@ func (l *loader) warnValue(name, hint, format string, args ...any) {
 	l.warnAbout(name, hint, "%s %s", l.named(name), fmt.Sprintf(format, args...))
 }
 
-func (l *loader) notUsed(why string, options ...string) {
+// reportIdleBundleOptions marks options that the bundle sets and nothing overrides as idle, and adds a finding at the
+// place of each. For options set elsewhere, see warnUnused.
+func (l *loader) reportIdleBundleOptions(why string, options ...string) {
 	l.noteBundled(options, "has no effect: "+why)
 	for _, name := range options {
 		if l.isFromBundle(name) {

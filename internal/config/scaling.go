@@ -89,14 +89,14 @@ func deriveProcesses(l *loader) {
 		s.ScaleTarget = ScaleProcesses
 		l.recordDerived("scale-target", "processes-max is more than processes-min")
 		for _, from := range []string{"scale-min-size", "scale-max-size"} {
-			l.notUsed(l.cite("processes-max")+" takes precedence", from)
+			l.reportIdleBundleOptions(l.cite("processes-max")+" takes precedence", from)
 		}
 	}
 }
 
 func deriveProcessBound(l *loader, name string, bound *int, sizeName string, size int) {
 	if l.isSet(name) {
-		l.notUsed(l.cite(name)+" takes precedence", sizeName)
+		l.reportIdleBundleOptions(l.cite(name)+" takes precedence", sizeName)
 		return
 	}
 
@@ -291,7 +291,7 @@ func warnNothingScaled(l *loader) {
 		used = append([]string{"scale-cooldown"}, trigger...)
 		warnUnusedWithMeasure(l)
 	} else {
-		l.notUsed(remedy, trigger...)
+		l.reportIdleBundleOptions(remedy, trigger...)
 		warnUnusedUnlessBundled(l, trigger, none, hint)
 	}
 
@@ -313,7 +313,8 @@ func warnScaling(l *loader) {
 	case s.ScaleTarget == ScaleNone:
 		warnNothingScaled(l)
 	case s.ScaleMeasureName == "":
-		l.notUsed("no supported measure is set, so the size follows the backlog and the deliveries in flight", trigger...)
+		l.reportIdleBundleOptions(
+			"no supported measure is set, so the size follows the backlog and the deliveries in flight", trigger...)
 		warnUnusedUnlessBundled(l, trigger, " without scale-measure-name", "set scale-measure-name, for example to BacklogPerProcess")
 	default:
 		warnUnusedWithMeasure(l)
