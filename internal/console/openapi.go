@@ -105,8 +105,8 @@ func content(schema object) object {
 }
 
 type schemas struct {
-	named    map[string]object
-	optional bool // no field is required, as in requests
+	named    map[string]object // each type has one schema, so no type may be in both requests and responses
+	optional bool              // no field is required, as in requests
 }
 
 func (s schemas) schemaOf(t reflect.Type) object {
@@ -172,8 +172,8 @@ func (s schemas) structSchema(t reflect.Type) object {
 	s.named[name] = schema // added before its fields, because types may be recursive
 	properties, required := object{}, []string{}
 	for _, f := range reflect.VisibleFields(t) {
-		field, rest, tagged := strings.Cut(f.Tag.Get("json"), ",")
-		if !f.IsExported() || field == "-" || f.Anonymous && !tagged && field == "" {
+		field, rest, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if !f.IsExported() || field == "-" || f.Anonymous && field == "" {
 			continue
 		}
 		if field == "" {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"reflect"
 	"regexp"
 	"strings"
 	"sync"
@@ -95,5 +96,28 @@ func TestEveryRouteIsInTheDocument(t *testing.T) {
 	}
 	if props := named["Status"].(map[string]any)["properties"].(map[string]any); props["workers"] == nil {
 		t.Errorf("Status has the properties %v", props)
+	}
+}
+
+// A type has one schema, whose required fields depend on whether it is in requests or responses.
+func TestNoSchemaIsInBothRequestsAndResponses(t *testing.T) {
+	t.Parallel()
+	gives, takes := schemas{named: map[string]object{}}, schemas{named: map[string]object{}, optional: true}
+	for _, rt := range New(nil).routes() {
+		if !strings.Contains(rt.pattern, " /api/v1/") {
+			continue
+		}
+		gives.schemaOf(rt.gives)
+		if rt.method() == http.MethodPost {
+			takes.schemaOf(rt.takes)
+		}
+	}
+	if len(gives.named) == 0 || len(takes.named) == 0 {
+		t.Fatalf("%d schemas in responses, %d in requests", len(gives.named), len(takes.named))
+	}
+	for name, schema := range takes.named {
+		if other, both := gives.named[name]; both && !reflect.DeepEqual(schema, other) {
+			t.Errorf("%s is in requests and responses", name)
+		}
 	}
 }
