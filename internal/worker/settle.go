@@ -160,30 +160,31 @@ func (s *settler) apply(e *Settled, h *held, act action, now time.Time) {
 	s.core.stats.recordOutcome(e.Outcome, now)
 }
 
-// keepOrReturn settles unattempted messages, backward to preserve the order of FIFO groups.
+// keepOrReturn settles messages that use up no attempt: postponed, throttled but kept, or returned because the app was
+// not reached. It goes backward to preserve the order of FIFO groups.
 func (s *settler) keepOrReturn(batch []*held, results []queue.Result, actions []action, now time.Time) {
 	for i, h := range slices.Backward(batch) {
-		act := actions[i]
-		if results[i].Outcome == queue.Unreached && act.verb == returnNow {
+		switch act, outcome := actions[i], results[i].Outcome; {
+		case outcome == queue.Unreached && act.verb == returnNow:
 			s.visibility.returnWithGroup(h, now)
+		case outcome == queue.Postponed:
+			s.settlePostponed(h, act, earlierInGroup(batch, actions, i), now)
+			s.core.counts.Postponed++
+			notify(s.core, s.core.events.Postponed, Postponed{Kept: h.stage != gone, Throttled: h.throttled,
+				Status: results[i].Status, Duration: now.Sub(h.startedAt)})
 		}
-		if results[i].Outcome != queue.Postponed {
-			continue
-		}
+	}
+}
 
-		switch before := earlierInGroup(batch, actions, i); {
-		case act.verb != keep || before == earlierUnfinished:
-			s.visibility.returnWithGroup(h, now)
-		case before == earlierKept:
-			h.postponeBy(act.after, now)
-			s.messages.putBackInGroup(h)
-		default:
-			s.postpone(h, act.after, now)
-		}
-
-		s.core.counts.Postponed++
-		notify(s.core, s.core.events.Postponed, Postponed{Kept: h.stage != gone, Throttled: h.throttled,
-			Status: results[i].Status, Duration: now.Sub(h.startedAt)})
+func (s *settler) settlePostponed(h *held, act action, before earlierMessages, now time.Time) {
+	switch {
+	case act.verb != keep || before == earlierUnfinished:
+		s.visibility.returnWithGroup(h, now)
+	case before == earlierKept: // its predecessor restarts the group
+		h.postponeBy(act.after, now)
+		s.messages.putBackInGroup(h)
+	default:
+		s.postpone(h, act.after, now)
 	}
 }
 
