@@ -3,6 +3,7 @@ package peers
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -110,10 +111,16 @@ func (p *Peers) request(ctx context.Context, id string, send func(*api.Peer) err
 	}
 
 	err = send(to.conn)
-	if ctx.Err() != nil || isRefusal(err) {
+	switch {
+	case ctx.Err() != nil:
+		return err
+	case err == nil || isRefusal(err):
+		p.recordResult(to, record, nil)
 		return err
 	}
-	return p.recordResult(to, record, err)
+	failed := describe(record, err)
+	p.recordResult(to, record, failed)
+	return failed.err
 }
 
 // isRefusal reports whether the instance responded with an error unrelated to the secret.
@@ -191,35 +198,71 @@ func (p *Peers) forgetStopped(current []instances.Instance) {
 	}
 }
 
-// recordResult logs only the first of consecutive failures.
-func (p *Peers) recordResult(to *peer, i *instances.Instance, err error) error {
+// recordResult blocks requests until retryAt after a failure; failed is nil if the instance responded. Only the first
+// of consecutive failures is logged.
+func (p *Peers) recordResult(to *peer, i *instances.Instance, failed *failure) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err == nil {
+	if failed == nil {
 		to.err = nil
-		return nil
-	}
-
-	cause := causeOf(err)
-	problem := "cannot reach the instance at"
-	if api.Unproved(cause) {
-		problem = "another service responds at the instance's address"
+		return
 	}
 	if to.err == nil {
-		p.logFailure(i, cause)
+		p.logFailure(i, failed)
 	}
-	to.err = api.NewError(http.StatusBadGateway, fmt.Sprintf("%s %s: %v", problem, i.Console, cause), "")
+	to.err = failed.err
 	to.retryAt = time.Now().Add(retryAfter)
-	return to.err
 }
 
-func (p *Peers) logFailure(i *instances.Instance, cause error) {
-	log := p.opts.Log.With("instance", i.Name, "address", i.Console, "err", cause)
-	if api.Unproved(cause) {
-		log.Warn("another service responds at the address of an instance")
-	} else {
+func (p *Peers) logFailure(i *instances.Instance, failed *failure) {
+	log := p.opts.Log.With("instance", i.Name, "address", i.Console, "err", failed.cause)
+	switch failed.problem {
+	case noResponse:
 		log.Warn("instance does not respond")
+	case otherService:
+		log.Warn("another service responds at the address of an instance")
+	case refused:
+		log.Warn("instance refused the request")
+	case invalidResponse:
+		log.Warn("instance sent an invalid response")
 	}
+}
+
+type failure struct {
+	problem problem
+	cause   error
+	err     *api.Error // for the caller
+}
+
+// problem is the start of an error, followed by the instance's address.
+type problem string
+
+const (
+	noResponse      problem = "cannot reach the instance at"
+	otherService    problem = "another service responds at the instance's address"
+	refused         problem = "request refused by the instance at"
+	invalidResponse problem = "invalid response from the instance at"
+)
+
+func describe(i *instances.Instance, err error) *failure {
+	f := &failure{problem: noResponse, cause: causeOf(err)}
+	_, isAnswer := errors.AsType[*api.Error](f.cause)
+	switch {
+	case api.Unproved(f.cause):
+		f.problem = otherService
+	case isAnswer:
+		f.problem = refused
+	case isInvalid(f.cause):
+		f.problem = invalidResponse
+	}
+	f.err = api.NewError(http.StatusBadGateway, fmt.Sprintf("%s %s: %v", f.problem, i.Console, f.cause), "")
+	return f
+}
+
+func isInvalid(err error) bool {
+	_, isSyntax := errors.AsType[*json.SyntaxError](err)
+	_, isType := errors.AsType[*json.UnmarshalTypeError](err)
+	return isSyntax || isType
 }
 
 func causeOf(err error) error {

@@ -240,6 +240,57 @@ func TestFailuresOfASeldomAskedInstanceAreLoggedOnce(t *testing.T) {
 	}
 }
 
+func TestFailureAfterARefusalIsLogged(t *testing.T) {
+	t.Parallel()
+	var fails atomic.Bool
+	s := serve(t, true, true, func(w http.ResponseWriter, _ *http.Request) {
+		if fails.Load() {
+			panic(http.ErrAbortHandler)
+		}
+		w.WriteHeader(http.StatusNotFound)
+	})
+	p, log := newPeers(t, s.record())
+	for _, fail := range []bool{true, false, true} {
+		fails.Store(fail)
+		if _, err := p.status(t); err == nil || (err.Status == http.StatusNotFound) == fail {
+			t.Errorf("failing: %v; the answer is %v", fail, err)
+		}
+		p.known["b"].retryAt = time.Now()
+	}
+	if n := strings.Count(log.String(), "instance does not respond"); n != 2 {
+		t.Errorf("%d lines in the log: %s", n, log)
+	}
+}
+
+func TestUnusableResponsesAreNotReportedAsAbsent(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		answer     http.HandlerFunc
+		err, event string
+	}{
+		"401": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) },
+			"request refused by the instance at ", "instance refused the request"},
+		"403": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) },
+			"request refused by the instance at ", "instance refused the request"},
+		"no JSON": {func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("<html>")) },
+			"invalid response from the instance at ", "instance sent an invalid response"},
+		"another type": {func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte(`{"environment":1}`)) },
+			"invalid response from the instance at ", "instance sent an invalid response"},
+	} {
+		s := serve(t, true, true, c.answer)
+		p, log := newPeers(t, s.record())
+		for range 2 {
+			_, err := p.status(t)
+			if err == nil || err.Status != http.StatusBadGateway || !strings.Contains(err.Message, c.err) {
+				t.Errorf("%s: the answer is %v, want an error with %q", name, err, c.err)
+			}
+		}
+		if n := s.requests.Load(); n != 1 || strings.Count(log.String(), c.event) != 1 {
+			t.Errorf("%s: %d requests; the log is %s", name, n, log)
+		}
+	}
+}
+
 func TestInstanceIsNotAskedSoonAfterALongStreamOfItFailed(t *testing.T) {
 	t.Parallel()
 	failing := make(chan struct{})
