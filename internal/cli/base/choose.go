@@ -2,6 +2,7 @@ package base
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -64,27 +65,37 @@ func (c *CLI) chooseUnnamed(cmd *cobra.Command, cfg *config.Config) (string, err
 			elsewhere = append(elsewhere, f)
 		}
 	}
-	if len(running) == 0 && !cfg.IsSet("name") {
-		cfg = c.settingsOfWorkingFolder(cmd, cfg)
-	}
 
 	here, _ := os.Getwd() // "" if unknown
-	return chooseRunning(cfg, here, running, elsewhere)
+	dir, err := chooseRunning(cfg, here, running, elsewhere)
+	if err == nil && len(running) == 0 && !cfg.IsSet("name") {
+		return c.dataDirOfWorkingFolder(cmd, dir)
+	}
+	return dir, err
 }
 
 // StateFolder returns the folder with this user's environments.
 func (c *CLI) StateFolder() string { return config.StateFolder(c.Environ, os.Geteuid() == 0) }
 
-func (c *CLI) settingsOfWorkingFolder(cmd *cobra.Command, cfg *config.Config) *config.Config {
+// dataDirOfWorkingFolder returns the data directory of the app in the working folder, or fallback if no app is there.
+// If the app's settings have mistakes, the error wraps [api.ErrNotRunning].
+func (c *CLI) dataDirOfWorkingFolder(cmd *cobra.Command, fallback string) (string, error) {
 	if !bundle.MarksFolder(".") {
-		return cfg
+		return fallback, nil
 	}
-	if b, err := OpenBundle("."); err == nil {
-		if ofFolder, err := c.LoadSettings(cmd, b); err == nil {
-			return ofFolder
-		}
+
+	b, err := OpenBundle(".")
+	var cfg *config.Config
+	if err == nil {
+		cfg, err = c.LoadSettings(cmd, b)
 	}
-	return cfg
+	if err != nil {
+		unknown := fmt.Errorf("%w, and the data directory of the app in this folder is unknown because of mistakes",
+			api.ErrNotRunning)
+		hint := "correct them, or choose an environment with -e or --data-dir"
+		return "", errors.Join(Fail(ExitNotFound, unknown, hint), err)
+	}
+	return cfg.DataDir, nil
 }
 
 func chooseNamed(name string, dirs []string) (string, error) {

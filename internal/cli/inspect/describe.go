@@ -66,7 +66,7 @@ a command or flags of 'tendril up', it shows the environment that 'tendril up' w
 // AskRunning returns the running environment's description. It returns nil if no environment is reachable, or if
 // argument is not "" or flags set options, which describe another one.
 func AskRunning(ctx context.Context, c *base.CLI, cmd *cobra.Command, argument string) (*api.Description, error) {
-	if _, err := c.DataDir(cmd); err != nil {
+	if _, err := c.DataDir(cmd); err != nil && !errors.Is(err, api.ErrNotRunning) {
 		return nil, err
 	}
 	client, err := dialUnlessOther(c, cmd, argument)
