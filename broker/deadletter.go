@@ -107,7 +107,7 @@ func (t *transfer) onCommit(err error) error {
 	return err
 }
 
-// publish makes messages that were not moved available again.
+// publish updates memory. Messages that were not moved become available again.
 func (t *transfer) publish(err error) {
 	q := t.from
 	q.broker.queues.moving.Lock()

@@ -1,6 +1,10 @@
 package broker
 
-import "testing"
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
 
 func TestExpiredMessagesAreNotBookedAsDone(t *testing.T) {
 	t.Parallel()
@@ -27,4 +31,37 @@ func TestExpiredMessagesAreNotBookedAsDone(t *testing.T) {
 	if l, _ := b.Ledger("work"); l != want {
 		t.Errorf("after the restart: got %+v, want %+v", l, want)
 	}
+}
+
+// An expired message starts the sweep; the next one is sent in the same transaction, before the sweep.
+func TestSweepSetsTheAlarmForMessagesSentInItsTransaction(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := openTest(t, quiet())
+		q := create(t, b, "work", map[string]string{"MessageRetentionPeriod": "60"})
+		send(t, q, body("first")...)
+		time.Sleep(59900 * time.Millisecond)
+
+		release := blockWriter(t, b)
+		sent := make(chan error, 1)
+		go func() {
+			_, err := q.Send(t.Context(), body("second"))
+			sent <- err
+		}()
+		synctest.Wait()
+		time.Sleep(time.Second)
+		release()
+		if err := <-sent; err != nil {
+			t.Fatal(err)
+		}
+		if l, _ := b.Ledger("work"); l.Expired != 1 || l.Live != 1 {
+			t.Errorf("ledger %+v after the first message's retention", l)
+		}
+
+		time.Sleep(61 * time.Second)
+		synctest.Wait()
+		if l, _ := b.Ledger("work"); l.Expired != 2 {
+			t.Errorf("ledger %+v after the retention of both", l)
+		}
+	})
 }

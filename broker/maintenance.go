@@ -77,7 +77,7 @@ func (m *maintenance) cleanUp() (next time.Duration, err error) {
 	if more, err := removeGarbage(s.write); more || err != nil {
 		return pause, err
 	}
-	if more, err := m.removeExpired(s.write, rows); more || err != nil {
+	if more, err := m.removeOldNames(s.write, rows); more || err != nil {
 		return pause, err
 	}
 	if more, err := m.vacuum(s, busy && !m.b.disk.isSpaceLow()); more || err != nil {
@@ -148,7 +148,8 @@ func (m *maintenance) vacuum(s *store, busy bool) (more bool, err error) {
 	return false, nil
 }
 
-func (m *maintenance) removeExpired(c *conn, rows int64) (more bool, err error) {
+// removeOldNames removes expired deduplication IDs and old names of deleted queues.
+func (m *maintenance) removeOldNames(c *conn, rows int64) (more bool, err error) {
 	now := m.b.clock.nowRoundedUp()
 	n, err := c.exec(`DELETE FROM dedup WHERE (queue, dedup_id, group_id) IN
 		(SELECT queue, dedup_id, group_id FROM dedup WHERE expires <= ? ORDER BY expires LIMIT ?)`, now, rows)

@@ -160,6 +160,9 @@ func (b *Broker) deadLetterTargets() map[string]bool {
 }
 
 func (q *liveQueue) release(reserved []*message) {
+	if len(reserved) == 0 {
+		return
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, m := range reserved {

@@ -58,6 +58,7 @@ func (s *sweep) apply(t *tx) {
 		return
 	}
 
+	t.flushRows() // the sweep must find messages sent in this transaction
 	low := makeKey(q.index.number, q.disk.floor)
 	s.findInOrder(t, max(low, q.retention.sweptTo))
 	for _, kind := range unordered {

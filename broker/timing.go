@@ -43,7 +43,8 @@ func date(milli int64) time.Time {
 	return time.UnixMilli(milli)
 }
 
-// alarm calls ring once, at the earliest time set. The lock guards it, and is held during ring.
+// alarm calls ring once, at the earliest time set. The lock guards it, and is held during ring. ring may also be called
+// early or after stop, so it must check the state.
 type alarm struct {
 	lock  sync.Locker
 	ring  func()

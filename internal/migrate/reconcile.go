@@ -114,8 +114,8 @@ func (r *run) compareCounts(ctx context.Context) (err error) {
 	return err
 }
 
-// Reconcile compares the counts, and sets Deleted, Arrived and Problems. uncertain is the number of messages with an unknown outcome. Only a standard queue may
-// have copies of resent messages.
+// Reconcile compares the counts. uncertain is the number of messages with an unknown outcome. Only a standard queue may
+// have copies of resent messages. Reconcile sets Deleted, Arrived and Problems.
 //
 //	before + arrived = sent + left                      at the source
 //	before + sent <= count <= ... + resent + uncertain  at the destination

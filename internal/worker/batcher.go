@@ -31,7 +31,8 @@ func (b *batcher) put(p pending, due time.Time) {
 	b.entries = append(b.entries, p)
 }
 
-// batches yields the batches to send now. The calls started for each limit the next.
+// batches yields the batches to send now. The caller must start each batch's call before it takes the next batch,
+// because open calls limit it.
 func (b *batcher) batches(now time.Time) iter.Seq[[]pending] {
 	return func(yield func([]pending) bool) {
 		for batch := b.nextBatch(now); batch != nil && yield(batch); batch = b.nextBatch(now) {

@@ -90,7 +90,11 @@ func (s *Scheduler) SetPaused(name string, paused bool) error {
 	}
 	s.mu.Lock()
 	changed := s.paused[name] != paused
-	s.paused[name] = paused
+	if paused {
+		s.paused[name] = true
+	} else {
+		delete(s.paused, name)
+	}
 	s.mu.Unlock()
 
 	if changed {

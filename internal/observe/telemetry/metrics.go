@@ -47,7 +47,7 @@ func countedMetrics() []metricInfo {
 			"Dropped lines of the output of the app and of deployment steps."},
 		{"tendril_cron_runs_total", "counter", labels{"task", "outcome"},
 			"Scheduled runs on this instance: enqueued, or not because missed, overlap, paused, uncertain, " +
-				"already or other. failed counts unconfirmed sends, which are repeated."},
+				"already or other. failed counts unconfirmed sends."},
 		{"tendril_cron_registry_errors_total", "counter", nil, "Failed reads of the registry of periodic tasks."},
 		{"tendril_cron_lateness_seconds", "histogram", nil, "Delay between the due time of a scheduled run and its " +
 			"enqueueing."},
