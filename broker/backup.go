@@ -82,10 +82,10 @@ func Restore(file, dir string, replace bool) (queues []StoredQueue, err error) {
 	}
 	defer func() { err = errors.Join(err, unlockDir(lock)) }()
 
-	path := filepath.Join(dir, databaseName)
-	if !replace && (sizeOf(path) > 0 || sizeOf(path+"-wal") > 0) {
+	if !replace && holdsData(dir) {
 		return nil, fmt.Errorf("%w: %s", ErrUsed, dir)
 	}
+	path := filepath.Join(dir, databaseName)
 	fresh := path + ".restored"
 	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err

@@ -34,8 +34,9 @@ func TestMissingDatabaseIsRefused(t *testing.T) {
 		"without embedded queues":  {false, write("console.token", "secret"), nil},
 		"a first start, cut short": {false, write(databaseName, ""), nil},
 		"unchanged":                {true, func(string) error { return nil }, nil},
-		"missing":                  {true, remove(databaseName), []string{"is missing", CreatedFile, restore}},
-		"empty":                    {true, write(databaseName, ""), []string{"is empty", CreatedFile, restore}},
+		"missing": {true, remove(databaseName),
+			[]string{"is missing", restore + "data-dir", "or remove queues.created to"}},
+		"empty": {true, write(databaseName, ""), []string{"is empty", CreatedFile, restore}},
 		"only its log was left": {false, write(databaseName+"-wal", "log"),
 			[]string{"is missing", "its log queues.db-wal exists", restore}},
 		"only its log has content": {true, func(dir string) error {
@@ -44,6 +45,12 @@ func TestMissingDatabaseIsRefused(t *testing.T) {
 			}
 			return write(databaseName+"-wal", "log")(dir)
 		}, []string{"is missing", "its log queues.db-wal exists", restore}},
+		"missing, with its log": {true, func(dir string) error {
+			if err := remove(databaseName)(dir); err != nil {
+				return err
+			}
+			return write(databaseName+"-wal", "log")(dir)
+		}, []string{"is missing", restore + "replace", "or remove queues.created and queues.db-wal to"}},
 		"empty on purpose": {true, remove(databaseName, CreatedFile), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -96,7 +103,9 @@ func TestLostLogIsRefused(t *testing.T) {
 	if err == nil {
 		lost.Close()
 	}
-	if err == nil || !strings.Contains(err.Error(), "has no tables") {
+	if err == nil || !strings.Contains(err.Error(), "has no tables") ||
+		!strings.Contains(err.Error(), "restore BACKUP --replace") ||
+		!strings.Contains(err.Error(), "or remove queues.created to") {
 		t.Errorf("opened without its log: %v", err)
 	}
 }

@@ -172,9 +172,23 @@ func refuseEmpty(dir, what string) error {
 	if err != nil {
 		return nil
 	}
-	return fmt.Errorf("%s in %s %s, but %s records that it was created on %s; type 'tendril restore BACKUP --data-dir "+
-		"%s', or remove %s to start with empty queues", databaseName, dir, what, CreatedFile, bytes.TrimSpace(created), dir,
-		CreatedFile)
+	path := filepath.Join(dir, databaseName)
+	replace, obstacles := "", CreatedFile
+	if holdsData(dir) {
+		replace = "--replace "
+	}
+	if sizeOf(path) <= 0 && sizeOf(path+"-wal") > 0 { // see checkPresence
+		obstacles += " and " + databaseName + "-wal"
+	}
+	return fmt.Errorf("%s in %s %s, but %s records that it was created on %s; type 'tendril restore BACKUP %s--data-dir "+
+		"%s', or remove %s to start with empty queues", databaseName, dir, what, CreatedFile, bytes.TrimSpace(created),
+		replace, dir, obstacles)
+}
+
+// holdsData reports whether the directory has a database or log with content.
+func holdsData(dir string) bool {
+	path := filepath.Join(dir, databaseName)
+	return sizeOf(path) > 0 || sizeOf(path+"-wal") > 0
 }
 
 func checkPresence(dir string) error {
