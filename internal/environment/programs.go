@@ -131,7 +131,7 @@ func (p *programs) processes(all []supervisor.Status) (shown []api.Process) {
 func (p *programs) linesDropped(d supervisor.LinesDropped) {
 	p.counters.LinesDropped(d)
 	if p.logs != nil {
-		p.logs.Line(d.Process, d.Stream, fmt.Appendf(nil, "... %d lines dropped", d.Lines))
+		p.logs.LinesDropped(d)
 	}
 	hint := "the output could not be written fast enough"
 	if d.TooFast {

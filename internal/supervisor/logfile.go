@@ -18,7 +18,8 @@ const (
 	rotateRetry  = time.Second
 )
 
-// logFile is a rotated log file, opened by the first write. It reports dropped lines in the file.
+// logFile is a rotated log file, opened by the first write. Before the next line, or at the end, it writes how many lines
+// were dropped.
 type logFile struct {
 	path     string
 	maxBytes int64
@@ -56,19 +57,28 @@ func (l *logFile) open() error {
 func (l *logFile) write(line []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if !l.writeDropped(len(line)) || !l.append(line) {
+		l.dropped++
+	}
+}
+
+// writeDropped also makes room for a line.
+func (l *logFile) writeDropped(line int) (ok bool) {
 	var marker []byte
 	if l.dropped > 0 {
 		marker = fmt.Appendf(nil, "... %d lines dropped\n", l.dropped)
 	}
-
-	ok := !l.closed && l.makeRoom(int64(len(marker)+len(line))) && (marker == nil || l.append(marker))
+	ok = !l.closed && l.makeRoom(int64(len(marker)+line)) && (marker == nil || l.append(marker))
 	if ok {
 		l.dropped = 0
-		ok = l.append(line)
 	}
-	if !ok {
-		l.dropped++
-	}
+	return ok
+}
+
+func (l *logFile) addDropped(lines int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dropped += lines
 }
 
 func (l *logFile) append(p []byte) (ok bool) {
@@ -118,6 +128,9 @@ func (l *logFile) numbered(n int) string {
 func (l *logFile) close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.dropped > 0 {
+		l.writeDropped(0)
+	}
 	file := l.file
 	l.closed, l.file = true, nil
 	if file == nil {
@@ -146,10 +159,14 @@ func NewLogFolder(dir string) (*LogFolder, error) {
 
 // Line writes a line. Its signature matches [Options.Output].
 func (f *LogFolder) Line(process, stream string, line []byte) {
-	f.file(process + "." + stream + ".log").write(append(line[:len(line):len(line)], '\n'))
+	f.file(process, stream).write(append(line[:len(line):len(line)], '\n'))
 }
 
-func (f *LogFolder) file(name string) *logFile {
+// LinesDropped counts lines dropped before they reached the file. Its signature matches [Events.LinesDropped].
+func (f *LogFolder) LinesDropped(d LinesDropped) { f.file(d.Process, d.Stream).addDropped(d.Lines) }
+
+func (f *LogFolder) file(process, stream string) *logFile {
+	name := process + "." + stream + ".log"
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.files[name] == nil {

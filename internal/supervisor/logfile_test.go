@@ -264,6 +264,37 @@ func TestLogFolderWithAnObstacle(t *testing.T) {
 	})
 }
 
+func TestLogFolderReportsAGapOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		obstacle := filepath.Join(dir, "web.stdout.log")
+		if err := os.Mkdir(obstacle, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		f, err := NewLogFolder(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Line("web", "stdout", []byte("one"))
+		f.LinesDropped(LinesDropped{Process: "web", Stream: "stdout", Lines: 10})
+		if err := os.Remove(obstacle); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(rotateRetry)
+		f.LinesDropped(LinesDropped{Process: "web", Stream: "stdout", Lines: 20})
+		f.Line("web", "stdout", []byte("two"))
+		f.LinesDropped(LinesDropped{Process: "web", Stream: "stdout", Lines: 40})
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]string{"web.stdout.log": "... 31 lines dropped\ntwo\n... 40 lines dropped\n"}
+		if diff := cmp.Diff(want, contents(t, dir)); diff != "" {
+			t.Errorf("files (-want +got):\n%s", diff)
+		}
+	})
+}
+
 func (f *LogFolder) Dropped() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
