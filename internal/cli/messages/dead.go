@@ -41,7 +41,7 @@ func findDeadLetterQueues(ctx context.Context, c *base.CLI, w *target.Flags,
 
 	known := map[string]bool{}
 	for _, p := range queues {
-		dlq, err := deadLetterQueueOf(ctx, c, w, p)
+		dlq, err := deadLetterQueueOf(ctx, c, p)
 		if base.ExitCode(err) == base.ExitNotFound && len(queues) > 1 {
 			continue
 		}
@@ -53,6 +53,7 @@ func findDeadLetterQueues(ctx context.Context, c *base.CLI, w *target.Flags,
 		}
 		if address := dlq.queue.Address(); !known[address] {
 			known[address] = true
+			dlq.worker = workerOf(w, p)
 			dead = append(dead, dlq)
 		}
 	}
@@ -123,7 +124,8 @@ func findCandidates(ctx context.Context, w *target.Flags) (queues []*target.Queu
 	return queues, nil
 }
 
-func deadLetterQueueOf(ctx context.Context, c *base.CLI, w *target.Flags, p *target.Queue) (*deadLetterQueue, error) {
+// deadLetterQueueOf leaves worker unset.
+func deadLetterQueueOf(ctx context.Context, c *base.CLI, p *target.Queue) (*deadLetterQueue, error) {
 	q, err := p.Describe(ctx)
 	if err != nil {
 		return nil, err
@@ -144,8 +146,7 @@ func deadLetterQueueOf(ctx context.Context, c *base.CLI, w *target.Flags, p *tar
 	if err != nil {
 		return nil, err
 	}
-	return &deadLetterQueue{cli: c, queue: dead, source: source, count: int(q.Ledger.Live), newest: q.Newest,
-		worker: workerOf(w, p)}, nil
+	return &deadLetterQueue{cli: c, queue: dead, source: source, count: int(q.Ledger.Live), newest: q.Newest}, nil
 }
 
 func (d deadLetterQueues) names() []string {
