@@ -9,12 +9,12 @@ import (
 
 // Scopes of a session or token. No scope includes another.
 const (
-	// ScopeRead permits reading message bodies, settings, events, logs and versions. They may contain secrets and text
-	// from the app, hooks and other servers.
+	// ScopeRead permits reading message bodies, settings, events, logs, versions, instances, and texts from the app, hooks
+	// and other servers. They may contain secrets.
 	ScopeRead = "read"
-	// ScopeAct permits changing queues, messages and tasks, and stopping the environment.
+	// ScopeAct permits sending, changing queues, messages, tasks and most options, and stopping the environment.
 	ScopeAct = "act"
-	// ScopeDeploy permits running code: deployments and reloads.
+	// ScopeDeploy permits deployments, restarts and reloads, and changing options for programs, files and targets.
 	ScopeDeploy = "deploy"
 )
 

@@ -278,9 +278,10 @@ func functionOptions(s *Settings) []Option {
 func limitOptions(s *Settings) []Option {
 	return []Option{{
 		Name: "rate", Default: "0", DefaultNote: "off",
-		Help:   "Maximum messages delivered per second, minute or hour; 0 disables it.",
-		Detail: "Bursts of up to a tenth of a second's messages are allowed, or one batch if that is more.",
-		value:  rate(&s.Rate),
+		Help: "Maximum messages delivered per second, minute or hour; 0 disables it.",
+		Detail: "After a pause, allows a burst of one batch (at most a second's messages), or a tenth of a second's " +
+			"messages if that is more.",
+		value: rate(&s.Rate),
 	}, {
 		Name: "adaptive-concurrency", Default: "false",
 		Help:  "Adapt the concurrency to the app's speed, up to http-connections.",

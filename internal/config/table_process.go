@@ -240,13 +240,13 @@ func consoleOptions(s *Settings) []Option {
 	}, {
 		Name: "console-auth", Serve: true, Default: consoleAuthToken,
 		Help: "Access to the console on loopback: with a token or link, or none for everyone.",
-		Detail: "With none, all users and programs on this machine can read messages and deploy. 'tendril open' " +
-			"prints a link.",
+		Detail: "With none, all users and programs on this machine have all scopes: read, act and deploy. " +
+			"'tendril open' prints a link.",
 		value: choice(&s.ConsoleAuth, consoleAuthToken, ConsoleAuthNone),
 	}, {
 		Name: "console-read-only", Serve: true, Default: "false",
 		Help:   "Reject every action on the console and by commands that use it.",
-		Detail: "Signals still work.",
+		Detail: "Signals and login links from 'tendril open' still work.",
 		value:  onOff(&s.ConsoleReadOnly),
 	}, {
 		Name: "console-bodies", Serve: true, Default: consoleBodiesShown,

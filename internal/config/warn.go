@@ -219,7 +219,7 @@ func warnBatch(l *loader) {
 		l.warnValue("batch-window", "set batch-size, for example to 10", "has no effect: %s is full at once",
 			l.cite("batch-size"))
 	case s.BatchWindow > s.VisibilityTimeout/2:
-		l.warnValue("batch-window", "make the visibility timeout six times as long",
+		l.warnValue("batch-window", "set visibility-timeout to at least six times batch-window",
 			"is more than half of %s: a message that waits that long for others is returned undelivered",
 			l.cite("visibility-timeout"))
 	}

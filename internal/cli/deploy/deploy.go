@@ -290,10 +290,11 @@ func NewReload(c *base.CLI) *cobra.Command {
 		Use:   "reload",
 		Short: "Apply changes to the settings and the app's folder",
 		Long: `Applies changes to the settings and the app's folder, like the signal HUP, and restarts only
-the affected parts. Paths, time limits, retries, concurrency and periodic tasks change at once.
-Changed variables restart the app; any other change redeploys its folder. If the new version does
-not become ready, the previous one keeps running (exit status 1). A file with a mistake is
-rejected and changes nothing (exit status 2).`,
+the affected parts. Paths, time limits, retries, concurrency and periodic tasks change at once;
+other options change at the next start. Changes of cron.yaml and tendril.yaml do not restart the
+app. Changed variables restart it; changes of its other files redeploy its folder. If the new
+version does not become ready, the previous one keeps running (exit status 1). A file with a
+mistake is rejected and changes nothing (exit status 2).`,
 		Args: cobra.NoArgs,
 	}
 

@@ -256,7 +256,7 @@ func NewLogs(c *base.CLI) *cobra.Command {
 		Short: "Show the last log lines of tendril and the app",
 		Long: `Shows the last lines written by tendril and the app's processes. PROCESS is tendril or a process of
 the app; web includes its replicas web-2 and so on. The running environment holds the last 4,000
-lines. If none is running, the files in --app-log-dir are read.`,
+lines, at most 2 MiB. If none is running, the files in --app-log-dir are read.`,
 		Example: "  tendril logs -f web\n  tendril logs --level warn --match timeout",
 		Args:    cobra.MaximumNArgs(1),
 	}

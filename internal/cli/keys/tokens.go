@@ -17,9 +17,10 @@ func NewTokens(c *base.CLI) *cobra.Command {
 	return base.Family("tokens", "Create, list and revoke tokens for the console",
 		`Manages tokens that let programs and people use the console and its API, each with scopes:
 
-  read    message bodies, settings, events, logs, versions and error texts
-  act     queues, messages and tasks; stopping the environment
-  deploy  deployments and reloads, which run code
+  read    message bodies, settings, events, logs, versions, instances, and texts from the app,
+          hooks and other servers
+  act     sending; changing queues, messages, tasks and most options; stopping the environment
+  deploy  deployments, restarts and reloads; options for programs, files and targets
 
 The data directory holds their digests. Changes take effect at once, without a restart.`,
 		newTokensCreate(c), newTokensList(c), newTokensRevoke(c))

@@ -21,9 +21,9 @@ func newQueuesDelete(c *base.CLI) *cobra.Command {
 		Short: "Permanently delete a queue and all its messages",
 		Long: `Deletes a queue with all its messages after you type their number. Its dead-letter queue stays.
 
-A queue of the running environment is not deleted, nor a dead-letter queue in use. A queue on Amazon
-SQS that tendril did not create has no environment tag: you confirm with the queue's name instead,
-and --yes alone is not enough.`,
+A queue of the running environment is not deleted, nor a dead-letter queue in use. For a queue on
+Amazon SQS without an environment's tag, such as one from 'tendril queues create', you confirm with
+the queue's name instead, and --yes alone is not enough.`,
 		Example: `  tendril queues delete scratch
   tendril queues delete scratch --yes
   tendril queues delete https://sqs.eu-west-1.amazonaws.com/123456789012/scratch --yes --untagged`,
@@ -32,7 +32,7 @@ and --yes alone is not enough.`,
 	w := target.AddQueueArgument(c, cmd, "")
 	yes := base.AddYes(cmd)
 	cmd.Flags().BoolVar(&untagged, "untagged", false,
-		"With --yes: also delete a queue on Amazon SQS without an environment tag.")
+		"With --yes: also delete a queue on Amazon SQS without an environment's tag.")
 	return base.Changes(c, cmd, func(ctx context.Context, _ []string) (*base.Plan, error) {
 		p, err := w.Find(ctx)
 		if err != nil {
@@ -69,17 +69,17 @@ func deleteQueue(ctx context.Context, c *base.CLI, p *target.Queue, yes, untagge
 	if err != nil {
 		return err
 	}
-	byTendril, err := createdByTendril(ctx, p)
+	untaggedRemote, err := isUntaggedRemote(ctx, p)
 	if err != nil {
 		return err
 	}
 
 	messages := int(q.Ledger.Live)
 	text := base.Plural(messages, "message")
-	if byTendril || yes && untagged {
+	if !untaggedRemote || yes && untagged {
 		err = c.Confirm("delete queue "+p.Name+" with "+text, strconv.Itoa(messages), "--yes", yes)
 	} else {
-		err = c.Confirm("delete queue "+p.Name+", which tendril did not create, with about "+text, p.Name,
+		err = c.Confirm("delete queue "+p.Name+" without an environment's tag, with about "+text, p.Name,
 			"--yes --untagged", false)
 	}
 	if err != nil {
@@ -97,14 +97,14 @@ func deleteQueue(ctx context.Context, c *base.CLI, p *target.Queue, yes, untagge
 	return err
 }
 
-// createdByTendril returns true for a queue on Amazon SQS only if it has an environment tag.
-func createdByTendril(ctx context.Context, p *target.Queue) (bool, error) {
+// isUntaggedRemote returns true for a queue on Amazon SQS without an environment's tag, or with unreadable tags.
+func isUntaggedRemote(ctx context.Context, p *target.Queue) (bool, error) {
 	if p.Remote == nil {
-		return true, nil
+		return false, nil
 	}
 	tags, err := p.Remote.Tags(ctx)
 	if errors.Is(err, queue.ErrDenied) {
-		return false, nil
+		return true, nil
 	}
-	return aws.OwnerOf(tags) != "", err
+	return aws.OwnerOf(tags) == "", err
 }

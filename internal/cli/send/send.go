@@ -53,8 +53,8 @@ printed by 'tendril dead export' and 'tendril peek -o json':
 Any other JSON value is itself the body. With --raw each line is a body, JSON or not.
 --attr, --delay, --at and --group are defaults for lines that do not set them.
 
-The embedded queue has no limit for delays; on Amazon SQS the limit is 15 minutes. A message with
-a longer delay counts as sent when the delay ends: its age and retention start then.`,
+The limit for delays is 100 years on the embedded queue, 15 minutes on Amazon SQS. A message delayed
+by more than 15 minutes counts as sent when the delay ends: its age and retention start then.`,
 		Example: `  tendril send '{"order": 42}'
   tendril send --wait --attr kind=thumb --attr width:Number=160 '{"image": "a.png"}'
   tendril send --wait -v '{"order": 42}'
