@@ -155,7 +155,7 @@ func tryCommand(args []string) string {
 	if err := cmd.ParseFlags(rest); err != nil {
 		return err.Error()
 	}
-	if cmd.HasSubCommands() && cmd != root && len(cmd.Flags().Args()) > 0 {
+	if cmd.HasSubCommands() && cmd != root && cmd.ValidateArgs(cmd.Flags().Args()) != nil {
 		return "there is no such subcommand of " + cmd.Name()
 	}
 	return ""

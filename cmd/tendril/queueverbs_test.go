@@ -99,6 +99,7 @@ var queueVerbs = []struct {
 	{"dead delete", meansAll, "--all --yes --dry-run", "messages from jobs-dead messages from mails-dead"},
 	{"dead delete", meansOnlyOne, "--limit 1 --dry-run", ""},
 	{"dead export", meansOnlyOne, "--limit 1", ""},
+	{"message", meansAll, "OTHER", "mails-dead"},
 	{"message show", meansAll, "OTHER", "mails-dead"},
 	{"message retry", meansAll, "LIVE --dry-run", "mails"},
 	{"message delay", meansAll, "LIVE --for 1m --dry-run", "mails"},
