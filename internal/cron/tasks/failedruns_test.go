@@ -14,6 +14,8 @@ func TestFailedRunsAreThoseInARow(t *testing.T) {
 	}
 	pending, skipped := periodic.Run{}, periodic.Run{Skipped: periodic.ReasonOverlap}
 	failed, older, done := run(queue.Failed, "HTTP 500"), run(queue.Unreached, "refused"), run(queue.Done, "")
+	answered := run(queue.Failed, "HTTP 503")
+	answered.Result.Answer = "the report service is down"
 	for name, c := range map[string]struct {
 		runs   []periodic.Run
 		failed int
@@ -22,6 +24,7 @@ func TestFailedRunsAreThoseInARow(t *testing.T) {
 		"none":                         {nil, 0, ""},
 		"done":                         {[]periodic.Run{done, failed}, 0, ""},
 		"failed before a success":      {[]periodic.Run{failed, older, done, failed}, 2, "HTTP 500"},
+		"failed with an answer":        {[]periodic.Run{answered, failed}, 2, "HTTP 503 the report service is down"},
 		"always failed":                {[]periodic.Run{failed, failed, failed}, 3, "HTTP 500"},
 		"unfinished and left-out runs": {[]periodic.Run{pending, skipped, older, pending, failed}, 2, "refused"},
 		"nothing delivered yet":        {[]periodic.Run{pending, skipped}, 0, ""},

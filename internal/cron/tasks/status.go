@@ -133,7 +133,7 @@ func failedRuns(runs []periodic.Run) (failed int, reason string) {
 			return failed, reason
 		default:
 			failed++
-			reason = cmp.Or(reason, r.Result.Reason)
+			reason = cmp.Or(reason, strings.TrimSpace(r.Result.Reason+" "+r.Result.Answer))
 		}
 	}
 	return failed, reason
