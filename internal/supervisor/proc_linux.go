@@ -2,9 +2,11 @@ package supervisor
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"runtime"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -117,6 +119,35 @@ func descendants(all []process, leader int, isMarked func(process) bool) (found 
 		}
 	}
 	return found
+}
+
+// execWait is the maximum time that a new process may take to execute its program.
+const execWait = 200 * time.Millisecond
+
+// environOf reads the environment of a new process again while it is empty: it is for a moment when the process executes
+// its program. A daemon whose parent has exited is recognized by its environment only.
+func environOf(p process) []byte {
+	for deadline := time.Now().Add(execWait); ; time.Sleep(time.Millisecond) {
+		env, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/environ")
+		if errors.Is(err, os.ErrPermission) {
+			env, err = environAsOwner(p.pid), nil
+		}
+		if len(env) > 0 || err != nil || !p.isNew() || time.Now().After(deadline) {
+			return env
+		}
+	}
+}
+
+// isNew reports whether p is at most ten seconds old. It returns false for kernel threads, the children of process 2, which
+// have no environment.
+func (p process) isNew() bool {
+	const ticksPerSecond = 100
+	var sinceBoot unix.Timespec
+	if p.ppid == 2 || unix.ClockGettime(unix.CLOCK_BOOTTIME, &sinceBoot) != nil {
+		return false
+	}
+	const newFor = 10 // seconds
+	return uint64(sinceBoot.Sec) < p.start/ticksPerSecond+newFor
 }
 
 // environAsOwner reads as the process's owner, because root in a container may lack the permission to read other users'

@@ -3,10 +3,12 @@ package supervisor
 import (
 	"maps"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -86,4 +88,30 @@ func FuzzParseStat(f *testing.F) {
 			t.Errorf("parseStat(%q) has no state", text)
 		}
 	})
+}
+
+// The process executes its program again and again. Its environment is empty for a part of this time.
+func TestEnvironmentIsReadAgainWhileAProcessExecutesItsProgram(t *testing.T) {
+	t.Parallel()
+	const again = `exec /bin/sh -c "$0" "$0"`
+	cmd := exec.Command("/bin/sh", "-c", again, again)
+	cmd.Env = []string{"MARK=here"}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+
+	p, ok := readProcess(cmd.Process.Pid)
+	if !ok {
+		t.Fatal("the process has ended")
+	}
+	for range 2000 {
+		began := time.Now()
+		if env := environOf(p); !hasEntry(env, "MARK=here") && time.Since(began) < execWait && p.isNew() {
+			t.Fatalf("the environment is %q", env)
+		}
+	}
 }

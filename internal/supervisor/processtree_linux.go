@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -57,11 +56,7 @@ func (t *processTree) isMarked(p process) bool {
 	if t.mark == "" {
 		return false
 	}
-	env, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/environ")
-	if errors.Is(err, os.ErrPermission) {
-		env = environAsOwner(p.pid)
-	}
-	return hasEntry(env, procgroup.MarkVariable+"="+t.mark)
+	return hasEntry(environOf(p), procgroup.MarkVariable+"="+t.mark)
 }
 
 func hasEntry(environ []byte, entry string) bool {

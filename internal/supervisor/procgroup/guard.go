@@ -40,12 +40,14 @@ for run in $live; do
     done ;;
   ?*)
     for try in 1 2 3 4 5; do
+      # A process that is executing its program has no environment for a moment.
       found=$(grep -ls "` + MarkVariable + `=$marker" /proc/[0-9]*/environ)
-      [ -n "$found" ] || break
+      [ -n "$found" ] || [ "$try" = 1 ] || break
       for path in $found; do
         pid=${path#/proc/}
         kill -s KILL "${pid%%/*}"
       done
+      sleep 0.1
     done ;;
   esac
 done`
