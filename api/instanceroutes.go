@@ -58,8 +58,8 @@ type Instances struct {
 // SourceRegistry is the Source of instances with a registry record.
 const SourceRegistry = "registry"
 
-// Applied returns the number of instances that has accepts, and the names of the others with a registry record. It does
-// not trust records that are not authenticated.
+// Applied returns the number of instances that has accepts, and the names of the others with a registry record. Instances
+// whose records are not authenticated count as behind, or as unreachable.
 func (all *Instances) Applied(has func(*KnownInstance) bool) (done int, behind, unreachable []string) {
 	for i := range all.Instances {
 		switch one := &all.Instances[i]; {

@@ -300,7 +300,7 @@ func adviseRestore(dir string, err error) error {
 	return err
 }
 
-// loggedError returns the cause of a storage error, whose message refers to the log.
+// loggedError returns a storage error's cause, because the error's own message refers to the log.
 func loggedError(dir string, err error) error {
 	return adviseRestore(dir, cmp.Or(errors.Unwrap(err), err))
 }

@@ -21,7 +21,7 @@ func (a *App) RefreshFacts() {
 
 func (a *App) serveFacts(v version) {
 	if err := a.changeFacts(func(f Facts) error { return f.Serve(v.facts) }); err != nil {
-		a.opts.Log.Warn("get-config still uses the previous version", "version", v.number, "err", err)
+		a.opts.Log.Warn("get-config still uses the previous version", "version", v.displayed(), "err", err)
 	}
 }
 

@@ -97,6 +97,6 @@ func linkGetConfig(b *bundle.Bundle) error {
 
 func (a *App) linkCurrent(v version) {
 	if err := a.steps.legacy.link("current", v); err != nil {
-		a.opts.Log.Error("link to the current version not changed", "version", v.number, "err", err)
+		a.opts.Log.Error("link to the current version not changed", "version", v.displayed(), "err", err)
 	}
 }

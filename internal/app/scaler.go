@@ -80,12 +80,13 @@ func (s *Scaler) scaleToWanted() {
 	defer s.mu.Unlock()
 	for tried := 0; tried != s.wanted && s.blockedFor(s.wanted) <= 0; {
 		n := s.wanted
+		changes := n != s.size()
 		s.mu.Unlock()
 		err := s.scale(s.run, n)
 		s.mu.Lock()
 		if err != nil {
 			s.blockScaleOut(n, err)
-		} else {
+		} else if changes {
 			s.pause = 0
 		}
 		tried = n

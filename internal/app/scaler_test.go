@@ -126,7 +126,8 @@ func TestScaleInRequestedDuringAFailedScaleOutIsApplied(t *testing.T) {
 	for _, next := range []struct {
 		size, reached int
 		changes       string
-	}{{1, 1, "[3 1]"}, {4, 2, "[3]"}} {
+		pause         time.Duration
+	}{{1, 1, "[3 1]", 0}, {2, 2, "[3 2]", firstGrowthPause}, {4, 2, "[3]", firstGrowthPause}} {
 		synctest.Test(t, func(t *testing.T) {
 			f := &fakeReplicas{n: 2, takes: time.Second, err: errors.New("it ends at once")}
 			c, _, failures := newTestScaler(t, f)
@@ -138,6 +139,9 @@ func TestScaleInRequestedDuringAFailedScaleOutIsApplied(t *testing.T) {
 			}
 			time.Sleep(time.Minute)
 			wantSize(t, c, next.reached, next.reached)
+			if c.pause != next.pause {
+				t.Errorf("then %d: the pause is %s, want %s", next.size, c.pause, next.pause)
+			}
 			if got := fmt.Sprint(f.changes); got != next.changes || len(failures()) != 1 {
 				t.Errorf("then %d: changes %s, want %s; failures %v", next.size, got, next.changes, failures())
 			}

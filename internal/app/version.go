@@ -48,7 +48,7 @@ func (v version) String() string {
 	return fmt.Sprintf("version %d (%s)", v.displayed(), filepath.Base(v.bundle.Dir))
 }
 
-// displayed is the number in logs and events: that of all instances, if the version was deployed to all.
+// displayed returns the number for logs and events: the shared number if the version was deployed to all instances.
 func (v version) displayed() int { return cmp.Or(v.shared.Number, v.number) }
 
 func (v version) isNumber(number int) bool { return v.number == number }

@@ -119,9 +119,13 @@ func (f *folderCopy) add(path, relative string, info fs.FileInfo) (err error) {
 	return err
 }
 
+// openWalked opens a file that may have been replaced by a link or a FIFO since the walk.
+func openWalked(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+}
+
 func copyFile(path, to string, info fs.FileInfo) error {
-	// The file may have been replaced by a link or a FIFO since the walk.
-	source, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	source, err := openWalked(path)
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func packEntry(z *zip.Writer, path, relative string, info fs.FileInfo) error {
 		_, err = io.WriteString(to, target)
 		return err
 	}
-	file, err := os.Open(path)
+	file, err := openWalked(path)
 	if err != nil {
 		return err
 	}

@@ -190,11 +190,13 @@ func readEntries(l *loader, layer Layer, path string, entries []entry) {
 			continue
 		}
 
+		if layer == FromRegistry && o.PerInstance() != "" {
+			l.refuse(o.perInstanceProblem(where, o.Name))
+			continue
+		}
 		a, ok := parseAssignment(l, Origin{layer, where}, o, e, lines)
 		switch {
 		case !ok:
-		case layer == FromRegistry && o.PerInstance() != "":
-			l.refuse(o.perInstanceProblem(where, o.Name))
 		case e.items != nil:
 			assignQueues(l, path, e)
 		case e.list && !o.list:

@@ -36,9 +36,11 @@ func refusal(a assignment, err error) Problem {
 		text = hidden
 	}
 
-	hint := "write " + a.line(advice) + a.option.value.alternative
+	hint := "write " + a.line(advice)
 	if a.origin.Layer == FromRegistry {
 		hint += ", with 'tendril config set' on a running instance, or on one of the previous version if none starts"
+	} else {
+		hint += a.option.value.alternative
 	}
 
 	return Problem{

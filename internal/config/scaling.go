@@ -268,6 +268,8 @@ func warnUnusedUnlessBundled(l *loader, names []string, why, hint string) {
 	}
 }
 
+const measureHint = "set scale-measure-name, for example to BacklogPerProcess"
+
 var trackingOptions = []string{"scale-drain-within", "scale-target-busy"}
 
 func warnUnusedWithMeasure(l *loader) {
@@ -276,7 +278,8 @@ func warnUnusedWithMeasure(l *loader) {
 	}
 }
 
-// warnNothingScaled assumes that an explicit target none is meant for an external scaler.
+// warnNothingScaled notes only the bundle's settings if the target none is explicit: other options are then meant for an
+// external scaler.
 func warnNothingScaled(l *loader) {
 	const (
 		advised = "only affects the advised size (/api/v1/scale)"
@@ -292,7 +295,7 @@ func warnNothingScaled(l *loader) {
 		warnUnusedWithMeasure(l)
 	} else {
 		l.reportIdleBundleOptions(remedy, trigger...)
-		warnUnusedUnlessBundled(l, trigger, none, hint)
+		warnUnusedUnlessBundled(l, triggerNames(), " without scale-measure-name", measureHint)
 	}
 
 	l.noteBundled(append([]string{"scale-min-size", "scale-max-size"}, used...), advised+": "+remedy)
@@ -315,7 +318,7 @@ func warnScaling(l *loader) {
 	case s.ScaleMeasureName == "":
 		l.reportIdleBundleOptions(
 			"no supported measure is set, so the size follows the backlog and the deliveries in flight", trigger...)
-		warnUnusedUnlessBundled(l, trigger, " without scale-measure-name", "set scale-measure-name, for example to BacklogPerProcess")
+		warnUnusedUnlessBundled(l, trigger, " without scale-measure-name", measureHint)
 	default:
 		warnUnusedWithMeasure(l)
 	}

@@ -120,7 +120,7 @@ func TestScaling(t *testing.T) {
 		"a trigger that an external scaler ignores": {flags: map[string]string{"scale-target": "none", "scale-period": "60"},
 			check: func(*Settings) bool {
 				return true
-			}, warning: "scale-period 60s has no effect with scale-target none"},
+			}, warning: "scale-period 60s has no effect without scale-measure-name"},
 		"an idle trigger": {flags: map[string]string{"processes-max": "2", "scale-period": "60"},
 			check: func(*Settings) bool {
 				return true

@@ -29,7 +29,9 @@ func TestDeploymentWaitsBrieflyForAnotherChange(t *testing.T) {
 			close(c.life.started)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			start, begun, done := time.Now(), false, make(chan error)
+			start := time.Now()
+			begun := false
+			done := make(chan error)
 			go func() {
 				_, err := c.deploy(ctx, func() (r api.DeployResult, err error) { begun = true; return r, nil })
 				done <- err

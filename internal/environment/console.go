@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"net/netip"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"tendril/internal/console/web"
 	"tendril/internal/host/httplimit"
 	"tendril/internal/observe/doctor"
-	"tendril/internal/observe/event"
 )
 
 func (e *Environment) startConsole(context.Context) error {
@@ -93,13 +91,7 @@ func (e *Environment) consoleOptions() *console.Options {
 
 // hookQuiet pauses all queues until this process exits, because the hook's caller is about to stop it.
 func (e *Environment) hookQuiet(reason string) error {
-	reason = cmp.Or(reason, pausedText)
-	err := e.work.pauseAll(reason)
-	if err == nil {
-		event.Pause.Log(e.opts.log("worker"), slog.LevelInfo, "all queues paused", "reason", reason,
-			"hint", "type 'tendril queues resume', or restart the environment")
-	}
-	return err
+	return e.work.quiet(cmp.Or(reason, pausedText))
 }
 
 func consoleAccess(s *config.Settings, audit func(console.Act)) console.Access {

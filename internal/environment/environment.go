@@ -318,7 +318,7 @@ func (e *Environment) announce(context.Context) error {
 	return nil
 }
 
-// Quiet pauses every queue until it is resumed or this process exits. It fails without workers.
+// Quiet pauses every queue until it is resumed or this process exits. It fails during startup and without workers.
 func (e *Environment) Quiet(reason string) error { return e.work.quiet(reason) }
 
 // TogglePause is like Quiet, but ends such a pause if it includes every queue. Other pauses stay in effect.

@@ -90,7 +90,7 @@ func (p *pipelines) applySettings(c config.Change, newReplicas bool) {
 	event.Deploy.Log(log, slog.LevelInfo, "settings changed", "options", strings.Join(c.Live, ", "))
 }
 
-// forgetDeliveries lets the health judge a new version of the app by its own deliveries.
+// forgetDeliveries drops the previous version's deliveries from the health. Its deliveries in progress count later.
 func (p *pipelines) forgetDeliveries() {
 	for _, l := range p.all {
 		if l.target.isOwnApp {
@@ -191,7 +191,7 @@ func (p *pipelines) togglePause(reason string) error {
 	if still == nil {
 		event.Pause.Log(log, slog.LevelInfo, "all queues resumed", "reason", reason)
 	} else {
-		event.Pause.Log(log, slog.LevelInfo, "pause by a signal ended", "reason", reason, "still_paused",
+		event.Pause.Log(log, slog.LevelInfo, "pause by a signal or hook ended", "reason", reason, "still_paused",
 			strings.Join(still, ", "), "hint", "'tendril status' shows why")
 	}
 	return nil
@@ -201,7 +201,7 @@ func (p *pipelines) quiet(reason string) error {
 	err := p.pauseAll(reason)
 	if err == nil {
 		event.Pause.Log(p.opts.log("environment"), slog.LevelInfo, "all queues paused", "reason", reason,
-			"hint", "send the signal USR1, or type 'tendril queues resume'")
+			"hint", "send the signal USR1, type 'tendril queues resume', or restart the environment")
 	}
 	return err
 }

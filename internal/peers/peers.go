@@ -114,7 +114,7 @@ func (p *Peers) request(ctx context.Context, id string, send func(*api.Peer) err
 	switch {
 	case ctx.Err() != nil:
 		return err
-	case err == nil || isRefusal(err):
+	case err == nil || isOtherAPIError(err):
 		p.recordResult(to, record, nil)
 		return err
 	}
@@ -123,8 +123,8 @@ func (p *Peers) request(ctx context.Context, id string, send func(*api.Peer) err
 	return failed.err
 }
 
-// isRefusal reports whether the instance responded with an error unrelated to the secret.
-func isRefusal(err error) bool {
+// isOtherAPIError reports whether the instance responded with an error other than 401 or 403.
+func isOtherAPIError(err error) bool {
 	answer, ok := errors.AsType[*api.Error](err)
 	return ok && answer.Status != http.StatusUnauthorized && answer.Status != http.StatusForbidden
 }

@@ -18,8 +18,8 @@ const (
 	rotateRetry  = time.Second
 )
 
-// logFile is a rotated log file, opened by the first write. Before the next line, or at the end, it writes how many lines
-// were dropped.
+// logFile is a rotated log file, opened by the first write. It writes the number of dropped lines before the next line, or
+// when it is closed.
 type logFile struct {
 	path     string
 	maxBytes int64
@@ -62,13 +62,13 @@ func (l *logFile) write(line []byte) {
 	}
 }
 
-// writeDropped also makes room for a line.
-func (l *logFile) writeDropped(line int) (ok bool) {
+// writeDropped writes the number of dropped lines, if any. It makes room for a line of the given length behind it.
+func (l *logFile) writeDropped(length int) (ok bool) {
 	var marker []byte
 	if l.dropped > 0 {
 		marker = fmt.Appendf(nil, "... %d lines dropped\n", l.dropped)
 	}
-	ok = !l.closed && l.makeRoom(int64(len(marker)+line)) && (marker == nil || l.append(marker))
+	ok = !l.closed && l.makeRoom(int64(len(marker)+length)) && (marker == nil || l.append(marker))
 	if ok {
 		l.dropped = 0
 	}

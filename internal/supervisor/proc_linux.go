@@ -121,20 +121,24 @@ func descendants(all []process, leader int, isMarked func(process) bool) (found 
 	return found
 }
 
-// execWait is the maximum time that a new process may take to execute its program.
+// execWait limits the time that one search waits for the environments of new processes.
 const execWait = 200 * time.Millisecond
 
-// environOf reads the environment of a new process again while it is empty: it is for a moment when the process executes
-// its program. A daemon whose parent has exited is recognized by its environment only.
-func environOf(p process) []byte {
-	for deadline := time.Now().Add(execWait); ; time.Sleep(time.Millisecond) {
+// environOf repeats the read until the deadline while a new process's environment is empty, as it is for a moment during
+// execve. A daemon whose parent has exited is recognized only by its environment.
+func environOf(p process, deadline time.Time) []byte {
+	for {
 		env, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/environ")
 		if errors.Is(err, os.ErrPermission) {
-			env, err = environAsOwner(p.pid), nil
+			env, err = environAsOwner(p.pid)
 		}
 		if len(env) > 0 || err != nil || !p.isNew() || time.Now().After(deadline) {
 			return env
 		}
+		if now, ok := readProcess(p.pid); !ok || !now.alive() {
+			return nil
+		}
+		time.Sleep(time.Millisecond)
 	}
 }
 
@@ -152,10 +156,10 @@ func (p process) isNew() bool {
 
 // environAsOwner reads as the process's owner, because root in a container may lack the permission to read other users'
 // environments.
-func environAsOwner(pid int) []byte {
-	var env []byte
-	asOwner(pid, func(proc string) { env, _ = os.ReadFile(proc + "/environ") })
-	return env
+func environAsOwner(pid int) (env []byte, err error) {
+	err = os.ErrPermission // asOwner does nothing for some processes
+	asOwner(pid, func(proc string) { env, err = os.ReadFile(proc + "/environ") })
+	return env, err
 }
 
 // asOwner calls look with a process's /proc directory while this thread accesses files as the process's user. It does

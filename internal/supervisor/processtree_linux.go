@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -37,7 +38,9 @@ func (t *processTree) members() []process {
 	defer t.mu.Unlock()
 	var found []process
 	seen := map[processID]bool{}
-	for _, p := range descendants(processes(), leader, t.isMarked) {
+	deadline := time.Now().Add(execWait)
+	isMarked := func(p process) bool { return t.isMarked(p, deadline) }
+	for _, p := range descendants(processes(), leader, isMarked) {
 		if p.alive() {
 			seen[p.id()] = true
 			found = append(found, p)
@@ -49,14 +52,14 @@ func (t *processTree) members() []process {
 }
 
 // t.mu must be held.
-func (t *processTree) isMarked(p process) bool {
+func (t *processTree) isMarked(p process, deadline time.Time) bool {
 	if t.seen[p.id()] {
 		return true
 	}
 	if t.mark == "" {
 		return false
 	}
-	return hasEntry(environOf(p), procgroup.MarkVariable+"="+t.mark)
+	return hasEntry(environOf(p, deadline), procgroup.MarkVariable+"="+t.mark)
 }
 
 func hasEntry(environ []byte, entry string) bool {

@@ -67,6 +67,7 @@ func (c *CLI) chooseUnnamed(cmd *cobra.Command, cfg *config.Config) (string, err
 	}
 
 	here, _ := os.Getwd() // "" if unknown
+	// Environments that run elsewhere are reported before the folder is read, which may have mistakes.
 	dir, err := chooseRunning(cfg, here, running, elsewhere)
 	if err == nil && len(running) == 0 && !cfg.IsSet("name") {
 		return c.dataDirOfWorkingFolder(cmd, dir)

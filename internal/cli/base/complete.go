@@ -15,7 +15,10 @@ const completionWords = "tendril_words"
 // Complete offers words as values of a flag.
 func Complete(cmd *cobra.Command, flag string, words ...string) {
 	f := cmd.Flag(flag)
-	f.Annotations = map[string][]string{completionWords: words}
+	if f.Annotations == nil {
+		f.Annotations = map[string][]string{}
+	}
+	f.Annotations[completionWords] = words
 }
 
 // CompleteFlags registers the completions of [Complete] and of the options. Call it only for a command line that asks for

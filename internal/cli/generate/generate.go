@@ -33,8 +33,8 @@ type Plan struct {
 	Embedded, AWS                              bool
 	Account, Region                            string
 	ShutdownTimeout, AppGrace, AppReadyTimeout time.Duration
-	// MaxReplicas is the maximum number of pods. AdvisesPods means that pods get it as an option, because the default
-	// would limit the number that they advise to KEDA.
+	// MaxReplicas is the maximum number of pods. AdvisesPods passes it to the pods as scale-max-size, whose default would
+	// limit the number that they advise to KEDA.
 	MaxReplicas int
 	AdvisesPods bool
 }

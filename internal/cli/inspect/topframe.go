@@ -373,21 +373,23 @@ func tableLines(rows [][]string, width int) []base.Cells {
 	}
 	widths[0] = max(min(widths[0], room, maxFirstColumn), minFirstColumn)
 
-	room = width
-	for _, w := range widths[:last] {
-		room -= w + topGap
+	lastRoom := width
+	figures := make([]bool, last)
+	for column, w := range widths[:last] {
+		lastRoom -= w + topGap
+		figures[column] = hasFigures(rows, column)
 	}
 
 	var lines []base.Cells
 	for i, row := range rows {
 		var line base.Cells
 		for column, w := range widths[:last] {
-			text := pad(base.Plain(row[column]), w, hasFigures(rows, column)) + strings.Repeat(" ", topGap)
+			text := pad(base.Plain(row[column]), w, figures[column]) + strings.Repeat(" ", topGap)
 			line = append(line, base.CellStyle(rows, i, column).Text(text))
 		}
 
 		text, style := base.Plain(row[last]), base.CellStyle(rows, i, last)
-		if i == 0 || text == "" || uniseg.StringWidth(text) <= room {
+		if i == 0 || text == "" || uniseg.StringWidth(text) <= lastRoom {
 			lines = append(lines, append(line, style.Text(text)))
 			continue
 		}

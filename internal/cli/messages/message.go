@@ -21,7 +21,7 @@ func NewMessage(c *base.CLI) *cobra.Command {
 		Example: "  tendril message show 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11 -o json | jq -r .body"}
 	family := base.Family("message", "Show, retry, delay or delete one message",
 		`These commands act on one message of an embedded queue. 'tendril message ID' is short for 'tendril
-message show ID', which also accepts the start of the ID, at least 4 characters. Without --queue, all
+message show ID'. Both also accept the start of the ID, at least 4 characters. Without --queue, all
 queues are searched. On Amazon SQS, where a message can be read only by receiving it, 'show' says what
 the worker did with it.`,
 		showsMessage(c, show), newMessageRetry(c), newMessageDelay(c), newMessageDelete(c))
@@ -45,7 +45,7 @@ the worker did with it.`,
 	return family
 }
 
-// idStart matches message IDs and their starts, but no misspelled subcommand.
+// idStart matches message IDs and their starts. Few words match, so most misspelled subcommands are reported.
 var idStart = regexp.MustCompile("^[0-9a-fA-F-]{4,}$")
 
 // onMessage adds a change of one message to cmd. would is a format string for the message's ID and queue; check may be

@@ -11,7 +11,7 @@
 // Guarantees:
 //
 //   - Pages work without scripts, except for charts, live updates, keyboard shortcuts, the choice of a theme, and
-//     buttons that copy a text or select all rows. Each action then asks for the session's key.
+//     buttons that copy a text or select all rows. Without scripts, each action asks for the session's key.
 //   - The Content-Security-Policy allows only resources of the page's own origin, and no inline code.
 //   - The URL contains all choices: filter, page, tab.
 //   - A page reads no more rows than it shows. If few rows match a filter, the search stops early and can be continued.

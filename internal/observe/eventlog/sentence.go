@@ -59,9 +59,11 @@ func (f fields) changeText(text string) string {
 	if noun, verb, _ := strings.Cut(text, " "); f[noun] != "" {
 		text = noun + " " + f.take(noun) + " " + verb
 	}
-	for generic, named := range map[string]string{"deployment ": "deployment of version ", "new version ": "version "} {
-		if verb, found := strings.CutPrefix(text, generic); found && f["version"] != "" {
-			text = named + f.take("version") + " " + verb
+	if f["version"] != "" {
+		if verb, found := strings.CutPrefix(text, "deployment "); found {
+			text = "deployment of version " + f.take("version") + " " + verb
+		} else if verb, found := strings.CutPrefix(text, "new version "); found {
+			text = "version " + f.take("version") + " " + verb
 		}
 	}
 	if was := f.take("was"); was != "" {
